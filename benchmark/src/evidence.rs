@@ -90,7 +90,7 @@ impl Evidence {
         })?;
         let trial = plan.trial(0, &[]).ok_or(EvidenceError::Empty)?;
         let outcome = self.outcome();
-        let merged = merge(&trial.plans("evidence"), &outcome)?.ok_or(EvidenceError::Empty)?;
+        let merged = merge(&trial.spec.plan, &outcome)?.ok_or(EvidenceError::Empty)?;
         Ok(verdict(&trial.spec, &outcome, &merged))
     }
 
@@ -125,7 +125,6 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::api::{read, validate};
-    use crate::plan::plans;
     use crate::sample::{object, outcome, snapshot};
 
     #[test]
@@ -135,7 +134,7 @@ mod tests {
         outcome.start_skew = Some(Duration::from_secs(1));
         outcome.clock_uncertainty = Some(Duration::from_secs(1));
         let validated = validate(&spec, "sample").unwrap();
-        let merged = merge(&plans(&validated, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&validated.plan, &outcome).unwrap().unwrap();
         let given = verdict(&validated, &outcome, &merged);
         assert_eq!(given.reasons.len(), 2, "{given:?}");
         let file = serde_json::to_string(&Evidence::of(&spec, &outcome)).unwrap();

@@ -1,9 +1,11 @@
 //! Specs, snapshots and outcomes for tests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::snapshot::{
     ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
 };
@@ -37,6 +39,11 @@ pub fn object() -> Value {
     object["spec"]["load"]["type"] = "ClosedLoop".into();
     object["spec"]["load"]["duration"] = "10s".into();
     object
+}
+
+/// The plan of `spec`, to change it.
+pub fn plan(spec: &mut Validated) -> &mut TrialPlan {
+    Arc::make_mut(&mut spec.plan)
 }
 
 /// Ten seconds at 1000 requests per second, with `load` merged in, on `shards` shards.

@@ -114,8 +114,9 @@ fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
 
 /// The numbers are correct, but the server's identity is not verified.
 fn not_verified(spec: &Validated) -> Option<VerdictReason> {
-    let servers = spec.target.tls.as_ref().map(|tls| ("spec.targets[0].tls", tls));
-    let sentinels = spec.target.sentinels.as_ref().and_then(|own| match &own.transport {
+    let target = &spec.plan.target;
+    let servers = target.tls.as_ref().map(|tls| ("spec.targets[0].tls", tls));
+    let sentinels = target.sentinels.as_ref().and_then(|own| match &own.transport {
         Transport::Tls(tls) => Some(("spec.targets[0].sentinel.transport.tls", tls)),
         Transport::SameAsTarget | Transport::Plain => None,
     });
@@ -123,7 +124,7 @@ fn not_verified(spec: &Validated) -> Option<VerdictReason> {
     let message = format!(
         "the certificate of target {} was not verified: {field}.insecureSkipVerify is set{}; set {field}.caSecretRef to \
          its CA instead",
-        spec.target.name,
+        target.name,
         if tls.client_certificate { ", so the client's certificate was sent to an unverified server" } else { "" }
     );
     Some(reason(ReasonKind::NotVerified, VerdictValue::Valid, &message))
@@ -221,7 +222,7 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;
     let longest = topology.outages_within(merged.pace.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
     let share = topology.unavailable(merged.pace.window_nanoseconds);
-    let hidden = spec.load == Load::ClosedLoop && share > ERRORS_INVALID;
+    let hidden = spec.plan.load == Load::ClosedLoop && share > ERRORS_INVALID;
     let (slots, of_all) = match longest.slots {
         _ if !topology.slotted => (String::new(), ""),
         slots => (format!(" (slots {}-{})", slots.first, slots.last), " of all slots"),

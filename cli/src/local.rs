@@ -139,7 +139,7 @@ async fn start_throwaways(order: &mut Order, display: &Display) -> Result<Throwa
         let (credentials, own) = (order.credentials.as_ref(), order.sentinel_credentials.as_ref());
         let wanted = Wanted::of(spec, credentials, own, authority.as_ref())?;
         let throwaway = Throwaway::start(&wanted).await?;
-        let target = &spec.target;
+        let target = &spec.plan.target;
         let (meant, written) = (throwaway.endpoints(), target.endpoints.join(", "));
         let place = meant.join(", ");
         display.note(&format!("target {}: using a throwaway {wanted} at {place} instead of {written}", target.name));
@@ -166,7 +166,7 @@ async fn measure(
     let setting = Setting {
         program,
         run: &run,
-        count: order.validated.shards.count,
+        count: order.validated.plan.shards,
         workers: order.workers(),
         credential: &credential,
         target: order.credentials.as_ref(),
@@ -181,12 +181,11 @@ async fn measure(
     let (outcome, finished, aborted) = loop {
         let trial = next.context("the plan has no trial")?;
         let config = ConductorConfig::of(&trial, &run, EPOCH);
-        let plans = config.plans.clone();
         let presence = shards.presence();
         let (outcome, aborted) =
             follow(&mut benchmark, &order.plan, config, Arc::clone(&calls), presence, interrupts, display).await;
         outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
-        let finished = Finished::of_trial(order.name(), &trial, &plans, &outcome)?;
+        let finished = Finished::of_trial(order.name(), &run, &trial, &outcome)?;
         if let Some(output) = &mut output {
             output.save_trial(&finished);
         }
@@ -197,7 +196,7 @@ async fn measure(
         };
         repeats.add(&finished)?;
         let mut status = benchmark.status.take().unwrap_or_default();
-        let shards = following.spec.shards.count;
+        let shards = following.spec.plan.shards;
         let (_, message) = subject(&benchmark, shards, Timestamp::now()).next_trial(&mut status, &finished);
         benchmark.status = Some(status);
         display.note(&message);
@@ -236,7 +235,7 @@ async fn follow(
     interrupts: &Interrupts,
     display: &mut Display,
 ) -> (Outcome, bool) {
-    let shards = u32::try_from(config.plans.len()).unwrap_or(u32::MAX);
+    let shards = config.plan.shards;
     let (publish, mut progress) = watch::channel(Progress::default());
     let (order, control) = watch::channel(Control::default());
     let mut conducting = std::pin::pin!(conduct(config, calls, NoJournal, presence.clone(), control, publish));

@@ -10,7 +10,7 @@ mod series;
 
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Load, ShardPlan};
+use redisbench_wire::plan::{Load, TrialPlan};
 use redisbench_wire::snapshot::{ErrorTally, Tally};
 use redisbench_wire::timeline::Coarse;
 
@@ -143,7 +143,7 @@ impl OperationRecord {
 }
 
 impl Recording {
-    pub fn new(plan: &ShardPlan) -> Self {
+    pub fn new(plan: &TrialPlan) -> Self {
         let open_loop = matches!(plan.load, Load::OpenLoop { .. });
         let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
         Self {

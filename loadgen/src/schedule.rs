@@ -6,7 +6,7 @@ mod constant;
 mod exponential;
 mod poisson;
 
-use redisbench_wire::plan::{Arrival, Load, ShardPlan};
+use redisbench_wire::plan::{Arrival, Load, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
 
 use constant::Constant;
@@ -77,7 +77,7 @@ enum Arrivals {
 
 impl Schedule {
     /// The schedule of `seat`, beginning at `start`; `None` in a closed loop.
-    pub fn of(plan: &ShardPlan, seat: Seat, start: u64) -> Option<Self> {
+    pub fn of(plan: &TrialPlan, seat: Seat, start: u64) -> Option<Self> {
         let Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } = plan.load else { return None };
         let rate = CumulativeRate::of(plan)?;
         Some(Self::new(seat, rate, arrival, plan.workload.seed, pacing_grid_nanoseconds, start))

@@ -185,7 +185,7 @@ impl Access {
 }
 
 /// Looks at the target until it matches the plan or cannot. Sends every finding; the last one is Found or Failed.
-pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender<Finding>) {
+pub async fn search(plan: ShardPlan, mounts: Mounts, findings: mpsc::Sender<Finding>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let finding = look_in_time(&plan, &mounts, None, false).await;
@@ -199,7 +199,7 @@ pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender
 }
 
 /// Re-reads the Secrets, which may have been rotated. Sends the handshake and TLS settings for new connections.
-pub async fn renew(plan: Arc<ShardPlan>, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
+pub async fn renew(plan: ShardPlan, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
     // A Secret in mid-replacement is read again when the next connection fails.
     if let Ok(access) = Access::read(&plan, &mounts).await {
         let tls = access.security.as_ref().map(|security| security.engine.clone());
@@ -222,7 +222,7 @@ pub fn may_move(target: &Target) -> bool {
 
 /// Looks at a target that may have moved until it answers. Findings never end a running load, which counts its own errors.
 pub async fn search_again(
-    plan: Arc<ShardPlan>,
+    plan: ShardPlan,
     mounts: Mounts,
     cluster_watch: Arc<Mutex<ClusterWatch>>,
     known: Arc<Topology>,

@@ -19,7 +19,7 @@ mod values;
 
 use std::ops::Range;
 
-use redisbench_wire::plan::{KeyPattern, Keys, Load, Operation, Part, Preload, ShardPlan, WorkloadOptions};
+use redisbench_wire::plan::{KeyPattern, Keys, Load, Operation, Part, Preload, ShardPlan, TrialPlan, WorkloadOptions};
 
 use keys::KeySpace;
 use mix::Mix;
@@ -140,7 +140,7 @@ impl Workload {
     ///
     /// # Errors
     /// Fails if the plan cannot be run.
-    pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
+    pub fn of_trial(plan: &TrialPlan) -> Result<Self, WorkloadError> {
         let transaction = plan.workload.options.transaction;
         let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
         let shared = transaction.is_some_and(|transaction| transaction.shared_keys);
@@ -161,7 +161,7 @@ impl Workload {
     ///
     /// # Errors
     /// Fails if the plan cannot be run.
-    pub fn preload(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+    pub fn preload(&self, plan: &TrialPlan) -> Result<Option<Self>, WorkloadError> {
         let literal = |text: &str| vec![Part::Literal(text.to_owned())];
         let mut arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
         match &plan.preload {
@@ -179,7 +179,7 @@ impl Workload {
     ///
     /// # Errors
     /// Fails if the plan cannot be run.
-    pub fn last_read(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+    pub fn last_read(&self, plan: &TrialPlan) -> Result<Option<Self>, WorkloadError> {
         let Some(followed) = plan.followed() else { return Ok(None) };
         let arguments = vec![vec![Part::Literal("GET".to_owned())], vec![Part::Key]];
         let operation = Operation { name: "last read".into(), weight: 1, arguments, keys: Some(followed.keys) };
@@ -187,13 +187,13 @@ impl Workload {
     }
 
     /// A workload of single commands of one operation that walks the keys.
-    fn walk(&self, plan: &ShardPlan, operation: Operation) -> Result<Self, WorkloadError> {
+    fn walk(&self, plan: &TrialPlan, operation: Operation) -> Result<Self, WorkloadError> {
         let (options, values) = (WorkloadOptions::default(), self.values.clone());
         Self::with_options(plan, &[operation], &options, values, |_, _, _| Ok(Pattern::Sequential))
     }
 
     fn with_options(
-        plan: &ShardPlan,
+        plan: &TrialPlan,
         operations: &[Operation],
         options: &WorkloadOptions,
         values: Values,
@@ -237,7 +237,7 @@ impl Workload {
     }
 
     fn fills(
-        plan: &ShardPlan,
+        plan: &TrialPlan,
         options: &WorkloadOptions,
         values: &Values,
         pattern: impl Fn(usize, &Keys, Stream, u64) -> Result<Pattern, WorkloadError>,

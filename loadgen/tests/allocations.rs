@@ -14,7 +14,7 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Arrival, Bound, HotKeys, KeyPattern, Keys, Load, Operation, Part, ShardPlan, ValueContent, ValueSize, Values,
+    Arrival, Bound, HotKeys, KeyPattern, Keys, Load, Operation, Part, TrialPlan, ValueContent, ValueSize, Values,
     WeightedSize, Workload,
 };
 
@@ -88,13 +88,13 @@ impl Drop for NullServer {
 }
 
 /// Three quarters GET and one quarter SET over 10 connections with pipeline 16, with every breakdown.
-fn plan(load: Load, requests: u64) -> ShardPlan {
-    let mut plan = ShardPlan {
+fn plan(load: Load, requests: u64) -> TrialPlan {
+    let mut plan = TrialPlan {
         load,
         connections: 10,
         pipeline: 16,
         bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
-        ..ShardPlan::basic("127.0.0.1:6379")
+        ..TrialPlan::basic("127.0.0.1:6379")
     };
     plan.workload.operations =
         vec![Operation::of("get", 3, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
@@ -147,7 +147,7 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
     runtime.block_on(async {
         let (sender, mut events) = tokio::sync::mpsc::channel(64);
         let config = EngineConfig {
-            plan: Arc::new(plan),
+            plan: plan.into(),
             workers: 1,
             topology: Arc::new(server.topology()),
             reads: Vec::new(),

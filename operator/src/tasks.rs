@@ -23,7 +23,7 @@ use redisbench_benchmark::conductor::{
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Outcome};
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::rate::CumulativeRate;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -130,7 +130,7 @@ struct TaskState {
 /// The input of a conducting task.
 pub struct TaskInput {
     pub run: Run,
-    /// The plans, the epoch and the limits.
+    /// The plan, the epoch and the limits.
     pub config: ConductorConfig,
     /// The current presence of the shards. Needed for a takeover: a shard that is absent after the start is lost.
     pub presence: Vec<ShardPresence>,
@@ -244,8 +244,8 @@ impl TaskRegistry {
             progress: progress.clone(),
             ended: OnceLock::new(),
             epoch: input.config.epoch,
-            trial: input.config.plans.first().map_or(0, |plan| plan.trial),
-            target_rate: input.config.plans.first().and_then(target_rate),
+            trial: input.config.trial,
+            target_rate: target_rate(&input.config.plan),
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             state: Mutex::default(),
@@ -266,10 +266,10 @@ impl TaskRegistry {
 }
 
 /// The mean rate that the measurement of a trial requests. None in a closed loop.
-fn target_rate(plan: &ShardPlan) -> Option<u64> {
-    let (Bound::Duration { nanoseconds } | Bound::Requests { max_nanoseconds: nanoseconds, .. }) = plan.bound;
+fn target_rate(plan: &TrialPlan) -> Option<u64> {
     let begin = plan.warmup_nanoseconds;
-    CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, begin.saturating_add(nanoseconds)))
+    let end = begin.saturating_add(plan.bound.longest_nanoseconds());
+    CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, end))
 }
 
 struct TaskChannels {

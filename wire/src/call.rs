@@ -1,9 +1,11 @@
 //! The calls to a shard. `GET` reads, `PUT` is idempotent, and every `PUT` has the conductor's epoch.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::bounded;
-use crate::plan::ShardPlan;
+use crate::plan::TrialPlan;
 
 /// The paths of the calls.
 pub mod path {
@@ -89,10 +91,19 @@ pub struct EpochRequest {
 pub struct PlanRequest {
     /// The conductor's epoch.
     pub epoch: u64,
-    /// [`ShardPlan::hash`] of the plan.
+    /// [`TrialPlan::hash`] of the plan.
     pub hash: String,
-    /// The plan of this shard.
-    pub plan: ShardPlan,
+    /// The plan of all shards.
+    #[serde(serialize_with = "shared", deserialize_with = "sharable")]
+    pub plan: Arc<TrialPlan>,
+}
+
+fn shared<S: Serializer>(plan: &Arc<TrialPlan>, serializer: S) -> Result<S::Ok, S::Error> {
+    plan.as_ref().serialize(serializer)
+}
+
+fn sharable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<TrialPlan>, D::Error> {
+    TrialPlan::deserialize(deserializer).map(Arc::new)
 }
 
 /// The body of `PUT /v1/trials/{t}/start`.

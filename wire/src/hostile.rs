@@ -137,7 +137,8 @@ fn answer(bytes: &[u8]) {
 
 fn request(bytes: &[u8]) {
     if let Some(request) = read::<PlanRequest>(bytes) {
-        assert_eq!(request.plan.hash().len(), 64);
+        assert_eq!(request.plan.hash("run", 0).len(), 64);
+        assert_eq!(request.plan.part(&"run".into(), 0, 3).shard, 3);
     }
     read::<StartRequest>(bytes);
     read::<MeasureRequest>(bytes);
@@ -405,7 +406,7 @@ fn answers() -> Vec<Vec<u8>> {
 fn requests() -> Vec<Vec<u8>> {
     let plan = plan();
     vec![
-        serde_json::to_vec(&PlanRequest { epoch: 1, hash: plan.hash(), plan }).unwrap(),
+        serde_json::to_vec(&PlanRequest { epoch: 1, hash: plan.hash("run", 0), plan: plan.into() }).unwrap(),
         serde_json::to_vec(&StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 5 }).unwrap(),
         serde_json::to_vec(&MeasureRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
         serde_json::to_vec(&ProbeRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),

@@ -1,4 +1,4 @@
-//! The contract between the operator (or the command line) and a shard: the plan of one shard, the calls, their answers, and the bounds of
+//! The contract between the operator (or the command line) and a shard: the plan of a trial, the calls, their answers, and the bounds of
 //! everything in them.
 //!
 //! The shard serves HTTPS with JSON bodies. Every answer is wrapped in an [`Answer`] that names wire version, run, incarnation and trial,

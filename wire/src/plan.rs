@@ -1,9 +1,10 @@
-//! The plan of one shard for one trial. A pure function of the benchmark's spec, its seed and the plan version. `benchmark` makes and
-//! checks it; the shard runs it without further checks.
+//! The plan of one trial, and each shard's part of it. A pure function of the benchmark's spec, its seed and the plan version. `benchmark`
+//! makes and checks it; every shard receives the same plan and derives its own part.
 
 mod basic;
 mod load;
 mod options;
+mod part;
 mod reads;
 mod target;
 mod verify;
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
+pub use part::ShardPlan;
 pub use reads::{READS, only_reads};
 pub use target::{AddressMapping, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust};
 pub use verify::{Followed, Role, Verify};
@@ -21,18 +23,12 @@ pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
 
-/// The plan of shard `shard` of `shards` for one trial. Everything is split already, except the schedule of an open loop: each shard
-/// selects its requests by index (see [`Load::OpenLoop`]).
+/// The plan of one trial, the same for all shards. Its numbers are those of the whole benchmark; [`Self::part`] splits them. Each shard
+/// selects the requests of an open loop by index (see [`Load::OpenLoop`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardPlan {
-    /// The run's identity.
-    pub run: String,
-    /// The trial, from 0.
-    pub trial: u32,
-    /// This shard's index, from 0.
-    pub shard: u32,
-    /// The number of shards.
+pub struct TrialPlan {
+    /// The number of shards, at least 1.
     pub shards: u32,
     /// The Redis under test.
     pub target: Target,
@@ -45,10 +41,10 @@ pub struct ShardPlan {
     pub verify: Verify,
     /// Closed loop, or open loop with its rate.
     pub load: Load,
-    /// Connections of this shard, at least 1.
+    /// Connections of all shards, at least one for each.
     pub connections: u32,
-    /// The most new connections per second of the whole benchmark, at least 1. None is unlimited. Each worker opens its connections evenly,
-    /// at its share of the rate.
+    /// The most new connections per second of all shards, at least 1. None is unlimited. Each worker opens its connections evenly, at its
+    /// share of the rate.
     pub connect_rate: Option<u32>,
     /// The speed of the preload.
     #[serde(default)]
@@ -57,8 +53,8 @@ pub struct ShardPlan {
     pub pipeline: u32,
     /// How a closed loop's connection refills its pipeline after a reply.
     pub pipeline_mode: PipelineMode,
-    /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all connections, at least 1.
-    /// None limits them by connections and pipeline depth only.
+    /// Callers that share the connections of a closed loop: the most requests in flight over the connections of all shards, at least one
+    /// for each shard. None limits them by connections and pipeline depth only.
     pub concurrency: Option<u32>,
     /// Length of the warm-up, which is counted separately.
     pub warmup_nanoseconds: u64,
@@ -81,7 +77,7 @@ pub struct ShardPlan {
     pub limits: Limits,
 }
 
-impl ShardPlan {
+impl TrialPlan {
     /// The number of commands that the preload of all shards sends.
     pub fn preload_commands(&self) -> u64 {
         match &self.preload {
@@ -91,10 +87,10 @@ impl ShardPlan {
         }
     }
 
-    /// SHA-256 of the plan's JSON, in hexadecimal. Plans with the same hash are equal.
-    pub fn hash(&self) -> String {
+    /// SHA-256 of the plan as that of trial `trial` of run `run`, in hexadecimal. Covers the trial, because repeats have equal plans.
+    pub fn hash(&self, run: &str, trial: u32) -> String {
         // Serialising plain data with string keys into memory cannot fail.
-        let json = serde_json::to_vec(self).unwrap_or_default();
+        let json = serde_json::to_vec(&(run, trial, self)).unwrap_or_default();
         Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -160,7 +156,7 @@ pub struct Measurement {
 }
 
 /// Time limits that the shard enforces by its own clock. Beyond one, it stops the load, writes the counters to its log, and exits with 75.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// From the start instant until Finished.
@@ -175,10 +171,10 @@ pub struct Limits {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn plan() -> ShardPlan {
-        ShardPlan {
-            shard: 1,
+    pub(crate) fn plan() -> TrialPlan {
+        TrialPlan {
             shards: 2,
+            connections: 3,
             preload: Preload::Always,
             verify: Verify::Replies,
             load: Load::OpenLoop {
@@ -191,7 +187,7 @@ pub(crate) mod tests {
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             breakdown: Breakdown { operation: true, node: false },
             measurement: Measurement { server_stats: true, link_bytes_per_second: Some(5), probe_nanoseconds: 7 },
-            ..ShardPlan::basic("redis:6379")
+            ..TrialPlan::basic("redis:6379")
         }
     }
 
@@ -199,16 +195,17 @@ pub(crate) mod tests {
     fn json_round_trip_keeps_the_hash() {
         let plan = plan();
         let json = serde_json::to_string(&plan).unwrap();
-        let back: ShardPlan = serde_json::from_str(&json).unwrap();
+        let back: TrialPlan = serde_json::from_str(&json).unwrap();
         assert_eq!(back, plan);
-        assert_eq!(back.hash(), plan.hash());
-        assert_eq!(plan.hash().len(), 64);
+        assert_eq!(back.hash("run", 0), plan.hash("run", 0));
+        assert_eq!(plan.hash("run", 0).len(), 64);
     }
 
     #[test]
-    fn another_plan_has_another_hash() {
-        let mut other = plan();
-        other.shard = 0;
-        assert_ne!(other.hash(), plan().hash());
+    fn another_plan_run_or_trial_has_another_hash() {
+        let other = TrialPlan { shards: 3, ..plan() };
+        for hash in [other.hash("run", 0), plan().hash("other", 0), plan().hash("run", 1)] {
+            assert_ne!(hash, plan().hash("run", 0));
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! integers, and rounded down to a nanosecond.
 
 use crate::limits;
-use crate::plan::{Load, RateStage, ShardPlan};
+use crate::plan::{Load, RateStage, TrialPlan};
 
 /// The number of fractional bits of a position between two requests.
 pub const FRACTION_BITS: u32 = 40;
@@ -37,7 +37,7 @@ struct Piece {
 
 impl CumulativeRate {
     /// L of `plan`. None in a closed loop.
-    pub fn of(plan: &ShardPlan) -> Option<Self> {
+    pub fn of(plan: &TrialPlan) -> Option<Self> {
         match &plan.load {
             Load::OpenLoop { rate_per_second, stages, .. } => {
                 Some(Self::new(*rate_per_second, plan.warmup_nanoseconds, stages))

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{self, Bound};
 use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
 use super::spec::{Arrival, LoadSpec, LoadType, RedisBenchmarkSpec, WarmupEnds};
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
-use super::validated::Bound;
 use super::workload::PreloadMode;
 
 /// The longest measurement: a throughput series holds no more.
@@ -121,15 +120,16 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound
     if let Some(count) = load.requests_in_all() {
         let limit = load.max_duration.as_ref();
         let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
-        return Bound::Requests { count, at_most };
+        return Bound::Requests { count, max_nanoseconds: nanoseconds(at_most) };
     }
+    let timed = |length| Bound::Duration { nanoseconds: nanoseconds(length) };
     if let Some(duration) = &load.duration {
-        return Bound::Duration(durations.between("duration", duration, SECOND, LONGEST));
+        return timed(durations.between("duration", duration, SECOND, LONGEST));
     }
     // What is wrong with a stage by itself is said already.
     let stages = check_stages(load, &mut Vec::new());
     if stages.is_empty() {
-        return Bound::Duration(LONGEST);
+        return timed(LONGEST);
     }
     let length = Duration::from_nanos(stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds)));
     if !(SECOND..=LONGEST).contains(&length) {
@@ -137,7 +137,7 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound
         let message = format!("must total {least} to {most}: change their durations");
         problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
     }
-    Bound::Duration(length)
+    timed(length)
 }
 
 /// Ten seconds to detect that the throughput has settled, plus time to notify all shards.
@@ -159,7 +159,7 @@ pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Dur
 
 /// Checks that an open loop has a request for every shard, and enough time for `requests`.
 pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems: &mut Vec<Problem>) {
-    let longest = bound.longest();
+    let longest = Duration::from_nanos(bound.longest_nanoseconds());
     let stages = check_stages(load, &mut Vec::new());
     if !stages.is_empty() {
         let due = CumulativeRate::new(1, 0, &stages).count_before(nanoseconds(longest));
@@ -176,7 +176,7 @@ pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems:
     let Some(rate) = open.rate.map(u128::from) else { return };
     let due = rate * longest.as_nanos() / SECOND.as_nanos();
     match bound {
-        Bound::Duration(_) if due < u128::from(shards) && rate > 0 => {
+        Bound::Duration { .. } if due < u128::from(shards) && rate > 0 => {
             let message = format!(
                 "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
                 GoDuration::from(longest)

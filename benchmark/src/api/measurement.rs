@@ -246,7 +246,7 @@ mod tests {
         let spec = |measurement: serde_json::Value| {
             let mut object = object();
             object["spec"]["measurement"] = measurement;
-            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().measurement
+            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().plan.measurement
         };
         assert!(spec(json!({})).server_stats);
         assert!(!spec(json!({"serverStats": false})).server_stats);
@@ -264,7 +264,7 @@ mod tests {
             for (path, value) in changes {
                 *object.pointer_mut("/spec").and_then(|spec| pointer(spec, path)).unwrap() = value.clone();
             }
-            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().measurement.probe_nanoseconds > 0
+            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().plan.measurement.probe_nanoseconds > 0
         })
     }
 

@@ -49,4 +49,4 @@ pub(crate) use validate::admission;
 #[cfg(test)]
 pub(crate) use validate::status_problems;
 pub use validate::{read, validate};
-pub use validated::{Bound, Shards, Validated};
+pub use validated::{Shards, Validated};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redisbench_wire::plan::Bound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,6 @@ use super::limit::{Limit, Scope, Threshold};
 use super::problem::Problem;
 use super::spec::{BreakdownKind, LoadType, NAME_PATTERN, RedisBenchmarkSpec};
 use super::validate::{Durations, HOUR, SECOND};
-use super::validated::Bound;
 use crate::quantile::Quantile;
 
 /// Quantile in the format of [`Quantile::parse`].
@@ -101,10 +101,10 @@ impl Check<'_> {
             let within = format!("spec.thresholds[{}]", self.index);
             Durations { problems: &mut *self.problems, within: &within }.between("window", window, 2 * SECOND, HOUR)
         });
-        if let (Some(window), Bound::Duration(length)) = (window, bound)
-            && window > length
+        if let (Some(window), Bound::Duration { nanoseconds }) = (window, bound)
+            && window > Duration::from_nanos(nanoseconds)
         {
-            let length = GoDuration::from(length);
+            let length = GoDuration::from(Duration::from_nanos(nanoseconds));
             self.refuse(
                 "window",
                 GoDuration::from(window),

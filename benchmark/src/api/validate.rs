@@ -1,9 +1,10 @@
 //! Validates a spec: the schema and the rules of the definition, then what they cannot express. The operator and the command line share this
 //! code and report all problems at once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{self, Bound, TrialPlan};
 use serde_json::{Value, json};
 
 use super::command::{self, Meaning};
@@ -11,6 +12,7 @@ use super::crd;
 use super::duration::GoDuration;
 use super::fill;
 use super::keys::{self, KeyPatternType, KeysSpec};
+use super::limit::watches_nodes;
 use super::load;
 use super::measurement;
 use super::placeholder;
@@ -23,7 +25,7 @@ use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, 
 use super::target::{self, TargetSecrets, TargetType};
 use super::threshold;
 use super::transaction;
-use super::validated::{Bound, Shards, Validated};
+use super::validated::{Shards, Validated, limits};
 use super::values;
 use super::verify;
 use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
@@ -65,10 +67,9 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         return Err(problems);
     };
     let probe_nanoseconds = measurement::probe_nanoseconds(spec, &workload, &load);
-    Ok(Validated {
+    let mut plan = TrialPlan {
+        shards: spec.shards.count,
         target,
-        secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
-        sentinel_secrets: spec.targets.first().map(TargetSecrets::of_sentinels).unwrap_or_default(),
         workload,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,
@@ -77,9 +78,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         },
         preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
         verify: spec.verify.mode.into(),
-        cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
-        stage_names: spec.load.stages.iter().map(|stage| stage.name.clone()).collect(),
         connections: spec.load.connections,
         connect_rate: spec.load.connect_rate,
         pipeline: spec.load.pipeline,
@@ -88,7 +87,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PipelineMode::Batch => plan::PipelineMode::Batch,
         },
         concurrency: spec.load.concurrency(),
-        warmup,
+        warmup_nanoseconds: nanoseconds(warmup),
         settle: spec.load.warmup_ends == WarmupEnds::WhenSettled,
         bound,
         timeouts,
@@ -96,9 +95,19 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
+        node_seconds: watches_nodes(&thresholds),
+        measurement: plan::Measurement { probe_nanoseconds, ..measurement },
+        limits: plan::Limits::default(),
+    };
+    plan.limits = limits(&plan, &shards);
+    Ok(Validated {
+        plan: Arc::new(plan),
+        secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
+        sentinel_secrets: spec.targets.first().map(TargetSecrets::of_sentinels).unwrap_or_default(),
+        cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
+        stage_names: spec.load.stages.iter().map(|stage| stage.name.clone()).collect(),
         percentiles,
         thresholds,
-        measurement: plan::Measurement { probe_nanoseconds, ..measurement },
         shards,
         ttl_after_finished: spec.ttl_seconds_after_finished.map(|seconds| Duration::from_secs(seconds.into())),
     })
@@ -233,7 +242,6 @@ fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
     }
     let mut durations = Durations { problems, within: "spec.shards" };
     Shards {
-        count: shards.count,
         on_lost: shards.on_lost,
         placement: shards.placement,
         max_start_skew: durations.between("maxStartSkew", &shards.max_start_skew, MILLISECOND, MINUTE),

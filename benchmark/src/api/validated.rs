@@ -1,96 +1,77 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{Bound, Limits, Load, TrialPlan};
 
 use super::limit::Threshold;
 use super::spec::{OnLost, Placement};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
+use super::validate::nanoseconds;
 use crate::quantile::Quantile;
+
+/// Added to the longest time that a trial can take by its own timeouts.
+const TRIAL_GRACE: Duration = Duration::from_secs(60);
+/// A shard that stays armed this long has been forgotten.
+const ARMED_LIMIT: Duration = Duration::from_secs(600);
+/// A shard that has finished and gets no call for this long has been forgotten. The spec's collect timeout applies if it is longer.
+const FINISHED_LIMIT: Duration = Duration::from_secs(600);
 
 /// Validated spec: building objects from it cannot fail. Only [`super::validate`] creates one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validated {
-    /// The Redis under test.
-    pub target: plan::Target,
+    /// The plan that the shards get.
+    pub plan: Arc<TrialPlan>,
     /// Secrets for the target's servers.
     pub secrets: TargetSecrets,
     /// Secrets that its sentinels do not share with the servers.
     pub sentinel_secrets: TargetSecrets,
-    /// Commands, keys and values that the load sends.
-    pub workload: plan::Workload,
-    /// Keys written before the measurement.
-    pub preload: plan::Preload,
-    /// Rate and pipeline of the preload.
-    pub preload_pace: plan::PreloadPace,
-    /// Checks of the target's replies.
-    pub verify: plan::Verify,
     /// Deletes the keys after the load.
     pub cleanup: bool,
-    /// Open or closed loop.
-    pub load: plan::Load,
     /// Names of the stages, in order.
     pub stage_names: Vec<Option<String>>,
-    /// Connections of the whole benchmark: at least one per shard.
-    pub connections: u32,
-    /// Maximum new connections per second of the whole benchmark.
-    pub connect_rate: Option<u32>,
-    /// Maximum requests in flight per connection.
-    pub pipeline: u32,
-    /// How a connection of a closed loop keeps requests in flight.
-    pub pipeline_mode: plan::PipelineMode,
-    /// Callers that share the connections of the whole benchmark: at least one per shard, at most `connections` x `pipeline`.
-    pub concurrency: Option<u32>,
-    /// Length of the warm-up.
-    pub warmup: Duration,
-    /// The warm-up ends early once the throughput has settled.
-    pub settle: bool,
-    /// End of the measurement of the whole benchmark.
-    pub bound: Bound,
-    /// Timeouts of connections and requests.
-    pub timeouts: plan::Timeouts,
     /// Limits that the measurement must meet.
     pub thresholds: Vec<Threshold>,
-    /// Additional results per operation and per node.
-    pub breakdown: plan::Breakdown,
     /// Reported percentiles of latencies, lowest first.
     pub percentiles: Vec<Quantile>,
-    /// Evidence for the verdict.
-    pub measurement: plan::Measurement,
     /// Pods that generate the load.
     pub shards: Shards,
     /// Time from the end until the benchmark is deleted, if ever.
     pub ttl_after_finished: Option<Duration>,
 }
 
-/// End of the measurement of the whole benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Time after the warm-up.
-    Duration(Duration),
-    /// Number of requests after the warm-up.
-    Requests {
-        /// Number of requests: at least one per shard.
-        count: u64,
-        /// Time limit.
-        at_most: Duration,
-    },
+impl Validated {
+    /// The same at another rate of its open loop, for `length`.
+    pub(crate) fn at_rate(&self, rate: u64, length: Duration) -> Self {
+        let mut plan = TrialPlan::clone(&self.plan);
+        if let Load::OpenLoop { rate_per_second, .. } = &mut plan.load {
+            *rate_per_second = rate;
+        }
+        plan.bound = Bound::Duration { nanoseconds: nanoseconds(length) };
+        plan.limits = limits(&plan, &self.shards);
+        Self { plan: Arc::new(plan), ..self.clone() }
+    }
 }
 
-impl Bound {
-    /// Maximum length of the measurement.
-    pub fn longest(self) -> Duration {
-        match self {
-            Self::Duration(longest) | Self::Requests { at_most: longest, .. } => longest,
-        }
+/// The time limits of `plan`, from its other fields.
+pub(super) fn limits(plan: &TrialPlan, shards: &Shards) -> Limits {
+    let unsent = match plan.load {
+        Load::OpenLoop { unsent_after_nanoseconds, .. } => unsent_after_nanoseconds,
+        Load::ClosedLoop => 0,
+    };
+    let measured = plan.warmup_nanoseconds + plan.bound.longest_nanoseconds();
+    let last = unsent + plan.timeouts.request_nanoseconds + plan.last_read_nanoseconds();
+    Limits {
+        trial_nanoseconds: measured + last + nanoseconds(TRIAL_GRACE),
+        // The first armed shard waits for the last one, for up to the prepare timeout.
+        armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(shards.prepare_timeout)),
+        finished_nanoseconds: nanoseconds(FINISHED_LIMIT.max(shards.collect_timeout)),
     }
 }
 
 /// Pods that generate the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shards {
-    /// Number of pods, at least 1.
-    pub count: u32,
     /// Reaction to the loss of a shard.
     pub on_lost: OnLost,
     /// Placement on nodes.
@@ -103,4 +84,32 @@ pub struct Shards {
     pub collect_timeout: Duration,
     /// Settings of the pods.
     pub template: ShardTemplate,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::api;
+    use crate::sample::{object, spec};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn limits_leave_room_for_everything_that_is_planned() {
+        let load = json!({"type": "OpenLoop", "openLoop": {"rate": 9}, "duration": "10s", "warmup": "3s"});
+        let limits = spec(2, &load).plan.limits;
+        // Warm-up, measurement, unsent after, request timeout, grace.
+        assert_eq!(limits.trial_nanoseconds, (3 + 10 + 10 + 1 + 60) * SECOND);
+        assert_eq!(limits.armed_nanoseconds, 600 * SECOND);
+        assert_eq!(limits.finished_nanoseconds, 600 * SECOND);
+    }
+
+    #[test]
+    fn shards_hold_their_results_for_as_long_as_they_may_be_collected() {
+        let mut object = object();
+        object["spec"]["shards"]["collectTimeout"] = "1h".into();
+        let spec = api::validate(&api::read(&object).unwrap().spec, "sample").unwrap();
+        assert_eq!(spec.plan.limits.finished_nanoseconds, 3600 * SECOND);
+    }
 }

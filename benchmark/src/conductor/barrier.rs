@@ -61,7 +61,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// Waits before the next start is recorded: shards stay armed, and the journal may recover.
     pub async fn wait_for_journal(&mut self, why: String) -> Result<(), Stop> {
-        let limit = self.shards.first().map_or(0, |shard| shard.plan.limits.armed_nanoseconds);
+        let limit = self.config.plan.limits.armed_nanoseconds;
         let (attempt, now) = (self.attempt, Instant::now());
         let since = *self.recording.failing_since.get_or_insert(now);
         tracing::warn!(attempt, why, "failed to record the start");
@@ -72,7 +72,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
         }
         self.publish_counts(ConductStage::Preparing);
-        sleep(self.recording.pause(self.shards.first().map_or("", |shard| &shard.plan.run))).await;
+        sleep(self.recording.pause(&self.config.run)).await;
         Ok(())
     }
 

@@ -86,6 +86,7 @@ pub trait ShardCalls: Send + Sync + 'static {
     fn put_plan(
         &self,
         shard: &Endpoint,
+        trial: u32,
         request: &PlanRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 

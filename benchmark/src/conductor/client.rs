@@ -230,8 +230,8 @@ impl ShardCalls for ShardClient {
         self.get(shard, path::STATE, None, self.short()).await
     }
 
-    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
-        self.put(shard, &path::trial(request.plan.trial), request, Some(request.plan.trial)).await
+    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
+        self.put(shard, &path::trial(trial), request, Some(trial)).await
     }
 
     async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::TrialPlan;
 
 use super::Endpoint;
 use crate::api::Threshold;
@@ -19,8 +19,12 @@ use crate::plan::Trial;
 pub struct ConductorConfig {
     /// Sent with every `PUT`. A shard that has seen a higher epoch refuses.
     pub epoch: u64,
-    /// One plan per shard, in index order; all of one run and one trial.
-    pub plans: Vec<ShardPlan>,
+    /// The plan of all shards.
+    pub plan: Arc<TrialPlan>,
+    /// The run's identity.
+    pub run: Arc<str>,
+    /// The trial, from 0.
+    pub trial: u32,
     /// Number of trials of the run.
     pub of: u32,
     /// Pause between the previous trial and this one, during which no shard has a connection.
@@ -47,7 +51,9 @@ impl ConductorConfig {
         let spec = &trial.spec;
         Self {
             epoch,
-            plans: trial.plans(run),
+            plan: Arc::clone(&spec.plan),
+            run: run.into(),
+            trial: trial.index,
             of: trial.of,
             interval: trial.interval,
             limits: ConductorLimits {
@@ -61,7 +67,7 @@ impl ConductorConfig {
             attempts: 0,
             thresholds: spec.thresholds.clone(),
             standings: Vec::new(),
-            probe: (spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
+            probe: (spec.plan.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
             wall_clock: WallClock::default(),
         }
     }

@@ -90,7 +90,7 @@ fn recent(shards: &[Shard], history: &History) -> Option<Recent> {
 
 fn topology(shards: &[Shard]) -> MergedTopology {
     let snapshots: Vec<&Snapshot> = shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
-    topology::merge(shards.first().map(|shard| &shard.plan), &snapshots)
+    topology::merge(&shards[0].plan, &snapshots)
 }
 
 fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram) -> Result<(), HistogramError> {

@@ -19,7 +19,6 @@ use super::snapshots::{advances, replaces};
 use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, ConductStage, Failure, Journal, ShardCalls, ShardPresence, Unreachable, reason};
 use crate::api::spec::OnLost;
-use crate::plan::last_read;
 
 /// A loop that wakes this late was suspended: its process or its machine was stopped.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -232,8 +231,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// beginning (its clock's zero), because no conductor may have asked until then.
     fn give_up_at(&self) -> Instant {
         let end = self.end_at().unwrap_or_default().max(0);
-        let reads = self.shards.first().is_some_and(|shard| shard.plan.followed().is_some());
-        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + last_read(reads))))
+        let reads = Duration::from_nanos(self.config.plan.last_read_nanoseconds());
+        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + reads)))
     }
 
     fn load_is_over(&self) -> bool {
@@ -253,7 +252,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Shard 0 reads the servers' counters when its full snapshot is requested. So it is asked only once the load of the other shards has
     /// ended, or should have ended long ago.
     fn is_its_turn(&self, index: usize) -> bool {
-        if index != 0 || !self.shards[index].plan.measurement.server_stats {
+        if index != 0 || !self.config.plan.measurement.server_stats {
             return true;
         }
         let over = |shard: &Shard| {

@@ -45,7 +45,7 @@ pub use release::release;
 
 /// Conducts the trial of `config` to its end, either from the beginning or as a takeover (see [`ConductorConfig::resume`]).
 ///
-/// `presence` holds one entry per plan, in index order, followed by idle shards that only a later trial needs.
+/// `presence` holds one entry per shard of the plan, in index order, followed by idle shards that only a later trial needs.
 ///
 /// When this returns anything but [`Ending::Superseded`], each shard's load has stopped, or the shard is listed as lost or unacknowledged.
 /// Shards are kept until [`release`]. Dropping the future stops conducting at once and leaves the shards as they are.
@@ -58,7 +58,7 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     progress: watch::Sender<Progress>,
 ) -> Outcome {
     progress.send_replace(Progress::at_first(&config));
-    let idle = keep_alive::keep_alive(Arc::clone(&calls), presence.clone(), config.plans.len());
+    let idle = keep_alive::keep_alive(Arc::clone(&calls), presence.clone(), config.plan.shards as usize);
     let conducting = trial::Conductor::new(config, calls, journal, presence, progress).conduct(control);
     tokio::select! {
         biased;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep};
 
@@ -73,14 +74,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// Makes one call to every present shard: the one that brings it closer to Armed.
     async fn step_all(&mut self) -> Result<(), Stop> {
-        let (epoch, trial, attempt) = (self.config.epoch, self.trial, self.attempt);
+        let (plan, epoch, trial, attempt) = (&self.config.plan, self.config.epoch, self.trial, self.attempt);
         let steps: Vec<_> = self
             .shards
             .iter()
             .enumerate()
             .filter_map(|(index, shard)| {
                 let endpoint = shard.endpoint.clone()?;
-                let step = Step::of(shard, epoch, attempt)?;
+                let step = Step::of(shard, plan, epoch, attempt)?;
                 let calls = Arc::clone(&self.calls);
                 Some(async move {
                     spread_retry(&endpoint, step.after_failures).await;
@@ -210,17 +211,15 @@ struct Step {
 }
 
 enum Ask {
-    Plan(Box<PlanRequest>),
+    Plan(PlanRequest),
     Rearm(AbortRequest),
     State,
 }
 
 impl Step {
-    fn of(shard: &Shard, epoch: u64, attempt: u32) -> Option<Self> {
+    fn of(shard: &Shard, plan: &Arc<TrialPlan>, epoch: u64, attempt: u32) -> Option<Self> {
         let ask = match shard.standing {
-            Standing::Unplanned => {
-                Ask::Plan(Box::new(PlanRequest { epoch, hash: shard.hash.clone(), plan: shard.plan.clone() }))
-            }
+            Standing::Unplanned => Ask::Plan(PlanRequest { epoch, hash: shard.hash.clone(), plan: Arc::clone(plan) }),
             // Naming the attempt closes it, in case its start is still in flight.
             Standing::MustRearm => {
                 let attempt = Some(attempt.max(shard.held_attempt));
@@ -236,7 +235,7 @@ impl Step {
 
     async fn take<C: ShardCalls>(self, calls: &C, endpoint: &Endpoint, trial: u32) -> Result<ShardState, CallError> {
         match self.ask {
-            Ask::Plan(request) => calls.put_plan(endpoint, &request).await,
+            Ask::Plan(request) => calls.put_plan(endpoint, trial, &request).await,
             Ask::Rearm(request) => calls.abort(endpoint, trial, &request).await,
             Ask::State => calls.state(endpoint).await,
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::{Probe, ProbeRequest, ProbeState};
 use tokio::time::{Instant, sleep_until};
 
@@ -24,7 +24,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Runs a probe if nothing else can identify the limiting factor.
     pub async fn look_closer(&mut self) -> Result<(), Stop> {
         let (true, Some(start_at)) = (self.needs_probe(), self.start_at) else { return Ok(()) };
-        let plan = &self.shards[0].plan;
+        let plan = &self.config.plan;
         let length = Duration::from_nanos(Probe::WARMUP_NANOSECONDS + plan.measurement.probe_nanoseconds);
         let patience = Duration::from_nanos(plan.timeouts.request_nanoseconds) + AFTERWARDS;
         let round_trip = self.clock_uncertainty.unwrap_or_default() * 2;
@@ -45,13 +45,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// Whether the trial can be probed and its verdict needs it.
     fn needs_probe(&mut self) -> bool {
-        let finished = |standing: &Standing| *standing == Standing::Finished;
-        let probed = |plan: &ShardPlan| plan.measurement.probe_nanoseconds > 0;
-        let can = self.shards.iter().all(|shard| finished(&shard.standing) && probed(&shard.plan));
+        let can = self.config.plan.measurement.probe_nanoseconds > 0
+            && self.shards.iter().all(|shard| shard.standing == Standing::Finished);
         let Some(spec) = self.config.probe.clone().filter(|_| can) else { return false };
-        let plans: Vec<_> = self.shards.iter().map(|shard| shard.plan.clone()).collect();
         let outcome = self.outcome(Ending::Completed);
-        let merged = merge(&plans, &outcome).ok().flatten();
+        let merged = merge(&self.config.plan, &outcome).ok().flatten();
         let needs = merged.is_some_and(|merged| verdict::needs_probe(&spec, &outcome, &merged));
         for (shard, outcome) in self.shards.iter_mut().zip(outcome.shards) {
             shard.snapshot = outcome.snapshot;
@@ -106,8 +104,8 @@ fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, S
     states.iter().map(probe).collect()
 }
 
-/// How long a shard takes to open half of its connections, if their rate is limited.
-fn connecting(plan: &ShardPlan) -> Duration {
+/// How long the shards take to open half of their connections, if their rate is limited.
+fn connecting(plan: &TrialPlan) -> Duration {
     let rate = plan.connect_rate.map_or(0, u64::from);
     let millis = (u64::from(plan.connections / 2) * 1_000).checked_div(rate).unwrap_or(0);
     Duration::from_millis(millis)

@@ -148,7 +148,7 @@ mod tests {
     use redisbench_wire::timeline::{Outcomes, Part};
 
     use super::*;
-    use crate::conductor::tests::plan;
+    use crate::conductor::tests::part;
 
     fn second(second: u32, succeeded: u64) -> Span {
         let warmup = Outcomes { succeeded, ..Outcomes::default() };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn shards(count: u32) -> Vec<Shard> {
-        let mut shards: Vec<Shard> = (0..count).map(|shard| Shard::new(plan(shard, count))).collect();
+        let mut shards: Vec<Shard> = (0..count).map(|shard| Shard::new(part(shard, count), String::new())).collect();
         for shard in &mut shards {
             shard.standing = Standing::Running;
         }

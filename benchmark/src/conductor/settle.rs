@@ -51,7 +51,7 @@ pub enum Settled {
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Orders the end of the warm-up if it may end early and the throughput is steady.
     pub async fn look_at_warmup(&mut self) -> Result<Settled, Stop> {
-        if !self.shards.first().is_some_and(|shard| shard.plan.settle) {
+        if !self.config.plan.settle {
             return Ok(Settled::Fine);
         }
         if let Some(why) = torn(&self.shards) {
@@ -68,7 +68,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0).next_multiple_of(SECOND);
         self.settling.over = true;
         // The warm-up ends by itself before that.
-        if after_nanoseconds >= self.shards[0].plan.warmup_nanoseconds {
+        if after_nanoseconds >= self.config.plan.warmup_nanoseconds {
             return Ok(Settled::Fine);
         }
         let request = MeasureRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };

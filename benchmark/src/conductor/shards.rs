@@ -77,12 +77,7 @@ impl Shard {
         planned_length(&self.plan).saturating_sub(Duration::from_nanos(sooner))
     }
 
-    pub fn new(plan: ShardPlan) -> Self {
-        let hash = plan.hash();
-        Self::fresh(plan, hash)
-    }
-
-    fn fresh(plan: ShardPlan, hash: String) -> Self {
+    pub fn new(plan: ShardPlan, hash: String) -> Self {
         Self {
             hash,
             plan,
@@ -122,7 +117,7 @@ impl Shard {
             }
             ShardPresence::Present(endpoint) => {
                 if self.endpoint.as_ref().is_none_or(|known| known.incarnation != endpoint.incarnation) {
-                    *self = Self::fresh(self.plan.clone(), self.hash.clone());
+                    *self = Self::new(self.plan.clone(), self.hash.clone());
                     self.standing = Standing::Unplanned;
                 }
                 self.endpoint = Some(endpoint.clone());
@@ -142,7 +137,7 @@ impl Shard {
     }
 
     fn leave(&mut self, why: Option<String>) {
-        *self = Self::fresh(self.plan.clone(), self.hash.clone());
+        *self = Self::new(self.plan.clone(), self.hash.clone());
         self.absence = why;
     }
 

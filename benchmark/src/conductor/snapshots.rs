@@ -57,11 +57,11 @@ mod tests {
     use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span};
 
     use super::*;
-    use crate::conductor::tests::{plan, snapshot};
+    use crate::conductor::tests::{part, snapshot};
 
     #[test]
     fn only_a_higher_sequence_replaces() {
-        let (plan, kept) = (plan(1, 2), snapshot(1, 2, 5));
+        let (plan, kept) = (part(1, 2), snapshot(1, 2, 5));
         assert_eq!(replaces(None, &kept, &plan, 2), Ok(true));
         assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 4), &plan, 2), Ok(false));
         assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 5), &plan, 2), Ok(false));
@@ -70,15 +70,15 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_trial_is_no_data() {
-        assert!(replaces(None, &snapshot(0, 2, 1), &plan(1, 2), 2).is_err());
-        assert!(replaces(None, &snapshot(1, 1, 1), &plan(1, 2), 2).is_err());
+        assert!(replaces(None, &snapshot(0, 2, 1), &part(1, 2), 2).is_err());
+        assert!(replaces(None, &snapshot(1, 1, 1), &part(1, 2), 2).is_err());
     }
 
     /// The reason for refusing a snapshot with this change.
     fn refused(change: impl FnOnce(&mut Snapshot)) -> String {
         let mut changed = snapshot(1, 2, 6);
         change(&mut changed);
-        replaces(Some(&unsent(5, 4)), &changed, &plan(1, 2), 2).unwrap_err()
+        replaces(Some(&unsent(5, 4)), &changed, &part(1, 2), 2).unwrap_err()
     }
 
     fn unsent(sequence: u64, unsent: u64) -> Snapshot {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::Probe;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::TrialPlan;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -73,9 +73,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         presence: watch::Receiver<Vec<ShardPresence>>,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        let shards: Vec<_> = std::mem::take(&mut config.plans).into_iter().map(Shard::new).collect();
-        let trial = shards.first().map_or(0, |shard| shard.plan.trial);
-        let operations = shards.first().map_or_else(Vec::new, |shard| parts(&shard.plan));
+        let (plan, trial) = (&config.plan, config.trial);
+        let hash = plan.hash(&config.run, trial);
+        let shard = |index| Shard::new(plan.part(&config.run, trial, index), hash.clone());
+        let shards: Vec<_> = (0..plan.shards).map(shard).collect();
+        let operations = parts(plan);
         let course = Course::new(operations.len(), watched_seconds(&config.thresholds));
         let thresholds = std::mem::take(&mut config.thresholds);
         Self {
@@ -329,7 +331,7 @@ async fn aborted(mut control: watch::Receiver<Control>) {
 }
 
 /// Names of the operations that shards count separately, or one empty name if they do not.
-fn parts(plan: &ShardPlan) -> Vec<String> {
+fn parts(plan: &TrialPlan) -> Vec<String> {
     if plan.breakdown.operation {
         plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
     } else {
@@ -338,12 +340,8 @@ fn parts(plan: &ShardPlan) -> Vec<String> {
 }
 
 /// Time from the start until every request of `plan` has its outcome.
-pub fn planned_length(plan: &ShardPlan) -> Duration {
-    let measured = match plan.bound {
-        Bound::Duration { nanoseconds } => nanoseconds,
-        Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
-    };
+pub fn planned_length(plan: &TrialPlan) -> Duration {
     Duration::from_nanos(plan.warmup_nanoseconds)
-        + Duration::from_nanos(measured)
+        + Duration::from_nanos(plan.bound.longest_nanoseconds())
         + Duration::from_nanos(plan.timeouts.request_nanoseconds)
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::snapshot::{ErrorTally, Latency, ServerStats, Snapshot, Tally, Verification};
 use redisbench_wire::timeline::Span;
 
-use crate::measurement::Outcome;
 use crate::measurement::topology::{self, MergedTopology};
+use crate::measurement::{Outcome, ShardOutcome};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -131,7 +131,7 @@ pub struct Pace {
 ///
 /// # Errors
 /// If a histogram violates the contract.
-pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, HistogramError> {
+pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, HistogramError> {
     let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     if snapshots.is_empty() {
         return Ok(None);
@@ -141,10 +141,14 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         warmup.add(&snapshot.warmup);
     }
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
-    let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
+    let rate = CumulativeRate::of(plan);
+    let unknown: Vec<u64> = (0..plan.shards)
+        .zip(&outcome.shards)
+        .map(|(index, shard)| unknown(plan, rate.as_ref(), index, shard))
+        .collect();
     total.unknown = sum(unknown.iter().copied());
     let response = crate::measurement::latencies::round(total.response.mean());
-    let (pace, tenths) = pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref(), response);
+    let (pace, tenths) = pace(&snapshots, rate.as_ref(), response);
     Ok(Some(Merged {
         total,
         unknown,
@@ -159,7 +163,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         servers: snapshots.iter().find_map(|snapshot| snapshot.servers.clone()),
         tenths,
         pace,
-        topology: topology::merge(plans.first(), &snapshots),
+        topology: topology::merge(plan, &snapshots),
     }))
 }
 
@@ -270,13 +274,13 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
     errors
 }
 
-/// Requests that a lost shard would have sent after its last snapshot. Unknowable in a closed loop that ends by time.
-fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u64 {
+/// Requests that shard `index`, if lost, would have sent after its last snapshot. Unknowable in a closed loop that ends by time.
+fn unknown(plan: &TrialPlan, rate: Option<&CumulativeRate>, index: u32, shard: &ShardOutcome) -> u64 {
     if shard.lost.is_none() {
         return 0;
     }
     let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
-    let planned = match (plan.bound, CumulativeRate::of(plan)) {
+    let planned = match (plan.bound_of(index), rate) {
         (Bound::Requests { count, .. }, _) => count,
         (Bound::Duration { nanoseconds }, Some(rate)) => {
             // The warm-up may have ended early.
@@ -286,17 +290,17 @@ fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u6
                 window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds)
             });
             let until = from.saturating_add(nanoseconds);
-            due_before(plan, &rate, until) - due_before(plan, &rate, from)
+            due_before(plan, index, rate, until) - due_before(plan, index, rate, from)
         }
         (Bound::Duration { .. }, None) => heard,
     };
     planned.saturating_sub(heard)
 }
 
-/// How many of the shard's requests are due before `nanoseconds` after the start. For Poisson arrivals this is the mean.
-fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
+/// How many requests of shard `index` are due before `nanoseconds` after the start. For Poisson arrivals this is the mean.
+fn due_before(plan: &TrialPlan, index: u32, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
     let all = rate.count_before(nanoseconds);
-    all.saturating_sub(plan.shard.into()).div_ceil(plan.shards.max(1).into())
+    all.saturating_sub(index.into()).div_ceil(plan.shards.max(1).into())
 }
 
 /// Completions of `outcome` in its common window: the length of a point, and the count of each whole point.

@@ -6,7 +6,7 @@ mod report;
 use std::collections::BTreeMap;
 
 use redisbench_wire::outage::agreed;
-use redisbench_wire::plan::{ShardPlan, Topology as Kind};
+use redisbench_wire::plan::{Topology as Kind, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::{Change, ChangeKind, Outage, SlotRange, ranges};
 
@@ -34,8 +34,8 @@ pub struct MergedTopology {
     pub left_out: u64,
 }
 
-/// Merges the topologies of `snapshots`. `plan` is that of any shard.
-pub fn merge(plan: Option<&ShardPlan>, snapshots: &[&Snapshot]) -> MergedTopology {
+/// Merges the topologies of `snapshots`.
+pub fn merge(plan: &TrialPlan, snapshots: &[&Snapshot]) -> MergedTopology {
     let reports = || snapshots.iter().map(|snapshot| &snapshot.topology);
     let since_start = |snapshot: &Snapshot, at: u64| at.saturating_sub(snapshot.window.start_nanoseconds);
     let outages: Vec<Vec<Outage>> = snapshots
@@ -57,13 +57,13 @@ pub fn merge(plan: Option<&ShardPlan>, snapshots: &[&Snapshot]) -> MergedTopolog
     });
     let left_out = reports().map(|report| report.changes_left_out.saturating_add(report.outages_left_out));
     MergedTopology {
-        slotted: plan.is_some_and(|plan| plan.target.topology == Kind::Cluster),
+        slotted: plan.target.topology == Kind::Cluster,
         measured_from: snapshots
             .iter()
             .filter(|snapshot| snapshot.window.start_nanoseconds > 0)
             .map(|snapshot| since_start(snapshot, snapshot.window.measure_from_nanoseconds))
             .max()
-            .unwrap_or_else(|| plan.map_or(0, |plan| plan.warmup_nanoseconds)),
+            .unwrap_or(plan.warmup_nanoseconds),
         primaries: reports().map(|report| report.primaries).max().unwrap_or(0),
         replicas: reports().map(|report| report.replicas).max().unwrap_or(0),
         changes: one_timeline(changes),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn merged(snapshots: &[Snapshot]) -> MergedTopology {
-        merge(None, &snapshots.iter().collect::<Vec<_>>())
+        merge(&TrialPlan::basic("redis:6379"), &snapshots.iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Trials of `workload.preset`: each entry as an ordinary spec, with the keys that it needs.
 
-use redisbench_wire::plan::{Load, Preload};
+use std::sync::Arc;
+
+use redisbench_wire::plan::{Bound, Preload, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
 
-use super::{nanoseconds, warmup_requests};
 use crate::api::keys::KeyPatternSpec;
 use crate::api::preset::{Fill, PRESETS, Preset};
 use crate::api::workload::{OperationSpec, PreloadMode};
-use crate::api::{self, Bound, Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::api::{self, Problem, RedisBenchmarkSpec, Validated, validate};
 
 const FIELD: &str = "spec.workload.preset";
 
@@ -40,14 +41,14 @@ pub(super) fn trial(
     let mut validated = validate(&own, benchmark).map_err(|problems| of_preset(problems, name))?;
     match preset.fill {
         Fill::Nothing | Fill::Keys => {}
-        Fill::Elements { count, .. } => validated.preload = elements(preset, count.into()),
+        Fill::Elements { count, .. } => Arc::make_mut(&mut validated.plan).preload = elements(preset, count.into()),
         Fill::ElementPerRequest { .. } => {
-            let count = requests(&validated).map_err(|message| vec![Problem::new(FIELD, name, message)])?;
+            let count = requests(&validated.plan).map_err(|message| vec![Problem::new(FIELD, name, message)])?;
             let slow = api::preload_rate(spec, count, &format!("elements of {name}"), "measure fewer requests");
             if let Some(problem) = slow {
                 return Err(vec![problem]);
             }
-            validated.preload = elements(preset, count);
+            Arc::make_mut(&mut validated.plan).preload = elements(preset, count);
         }
     }
     Ok(validated)
@@ -70,20 +71,18 @@ fn elements(preset: &Preset, count: u64) -> Preload {
 }
 
 /// Maximum number of requests of the trial, warm-up included.
-fn requests(spec: &Validated) -> Result<u64, String> {
+fn requests(plan: &TrialPlan) -> Result<u64, String> {
     let unknown = "consumes an element per request, so their number must be known: ";
-    let count = match (spec.bound, &spec.load) {
-        (Bound::Requests { .. }, Load::ClosedLoop) if !spec.warmup.is_zero() => {
+    let count = match (plan.bound, CumulativeRate::of(plan)) {
+        (Bound::Requests { .. }, None) if plan.warmup_nanoseconds > 0 => {
             return Err(format!("{unknown}set load.warmup to 0s, or load.type to OpenLoop"));
         }
-        (Bound::Duration(_), Load::ClosedLoop) => {
+        (Bound::Duration { .. }, None) => {
             return Err(format!("{unknown}set load.requests instead of load.duration, or load.type to OpenLoop"));
         }
-        (Bound::Requests { count, .. }, _) => count.saturating_add(warmup_requests(spec)),
-        (Bound::Duration(length), Load::OpenLoop { rate_per_second, stages, .. }) => {
-            let warmup = nanoseconds(spec.warmup);
-            CumulativeRate::new(*rate_per_second, warmup, stages)
-                .count_before(warmup.saturating_add(nanoseconds(length)))
+        (Bound::Requests { count, .. }, _) => count.saturating_add(plan.warmup_requests()),
+        (Bound::Duration { nanoseconds }, Some(rate)) => {
+            rate.count_before(plan.warmup_nanoseconds.saturating_add(nanoseconds))
         }
     };
     // Random arrivals may exceed their mean.

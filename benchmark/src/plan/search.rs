@@ -1,14 +1,15 @@
 //! Trials of `spec.search`: each follows from the results of the previous ones.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_statistics::search::{self, Answer, Bad, Next, Objective, Outcome, Step};
-use redisbench_wire::plan::{Load, Target};
+use redisbench_wire::plan::{Bound, Target};
 
 use crate::api::search::{self as api, Search};
 use crate::api::spec::{LoadType, OpenLoopSpec};
 use crate::api::status::{LimitedBy, StepOutcome, TrialLine, TrialOutcome};
-use crate::api::{Bound, GoDuration, Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, Validated, validate};
 
 /// A search, whose steps are trials.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,8 +87,8 @@ impl SearchPlan {
         let limits = search.limits;
         let length = search::shortest(limits.min, search.arrivals, &search.objective);
         let first = validate(&at(spec, limits.min, Some(length)), name)?;
-        let least = match first.bound {
-            Bound::Duration(least) if spec.load.duration.is_some() => least,
+        let least = match first.plan.bound {
+            Bound::Duration { nanoseconds } if spec.load.duration.is_some() => Duration::from_nanos(nanoseconds),
             _ => Duration::ZERO,
         };
         let mut plan = Self { search, first, least };
@@ -106,7 +107,7 @@ impl SearchPlan {
     }
 
     pub(super) fn retarget(&mut self, change: impl Fn(&mut Target)) {
-        change(&mut self.first.target);
+        change(&mut Arc::make_mut(&mut self.first.plan).target);
     }
 
     /// The step after the trials of these lines; none if the search has finished.
@@ -122,13 +123,8 @@ impl SearchPlan {
 
     /// The step at `rate`.
     fn at(&self, rate: u64) -> Validated {
-        let mut spec = self.first.clone();
-        if let Load::OpenLoop { rate_per_second, .. } = &mut spec.load {
-            *rate_per_second = rate;
-        }
-        spec.bound =
-            Bound::Duration(search::shortest(rate, self.search.arrivals, &self.search.objective).max(self.least));
-        spec
+        let shortest = search::shortest(rate, self.search.arrivals, &self.search.objective);
+        self.first.at_rate(rate, shortest.max(self.least))
     }
 
     /// Input of the plan's hash.

@@ -1,14 +1,15 @@
 //! A benchmark is a plan of trials: all of them are compiled and checked before the first starts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_statistics::search::MOST_STEPS;
-use redisbench_wire::plan::{ShardPlan, Target};
+use redisbench_wire::plan::Target;
 use sha2::{Digest as _, Sha256};
 
+use super::preset;
 use super::search::{SearchPlan, SearchTrial};
 use super::sweep::{self, Cell, Complaints, Turn};
-use super::{plans_of, preset, shard_plan};
 use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
 use crate::human;
@@ -185,7 +186,7 @@ impl Plan {
 
     /// Directs the same trials at another target.
     pub fn retarget(&mut self, change: impl Fn(&mut Target)) {
-        self.trials.iter_mut().for_each(|trial| change(&mut trial.spec.target));
+        self.trials.iter_mut().for_each(|trial| change(&mut Arc::make_mut(&mut trial.spec.plan).target));
         if let Some((search, _)) = &mut self.search {
             search.retarget(change);
         }
@@ -223,7 +224,7 @@ impl Plan {
 
     /// The trial with the most shards, which sizes the Job; the first of several.
     pub fn largest(&self) -> &Validated {
-        let largest = self.trials.iter().rev().max_by_key(|trial| trial.spec.shards.count);
+        let largest = self.trials.iter().rev().max_by_key(|trial| trial.spec.plan.shards);
         // There is at least one.
         &largest.unwrap_or(&self.trials[0]).spec
     }
@@ -231,8 +232,8 @@ impl Plan {
     /// Maximum time of all trials, without preloads and restarts.
     pub fn longest(&self) -> Duration {
         let longest = |trial: &Trial| {
-            let shards = &trial.spec.shards;
-            let measured = trial.spec.warmup + trial.spec.bound.longest();
+            let Validated { shards, plan, .. } = &trial.spec;
+            let measured = Duration::from_nanos(plan.warmup_nanoseconds + plan.bound.longest_nanoseconds());
             trial.interval + shards.prepare_timeout + measured + shards.collect_timeout
         };
         let sum: Duration = self.trials.iter().map(longest).sum();
@@ -242,11 +243,6 @@ impl Plan {
 }
 
 impl Trial {
-    /// Plans of its shards in the run `run`, in index order.
-    pub fn plans(&self, run: &str) -> Vec<ShardPlan> {
-        plans_of(&self.spec, run, self.index)
-    }
-
     /// Its difference from the other trials, for people, such as `get, load.connections=8, repeat 2`.
     fn setting(&self) -> String {
         let rate = self.search.as_ref().map(|search| human::exact_rate(search.rate));
@@ -273,7 +269,7 @@ fn step(index: u32, (search, spec): (SearchTrial, Validated), interval: Duration
     Trial { index, of, kind: Kind::default(), spec, interval, search: Some(search) }
 }
 
-/// Covers the plan of the first shard in each trial: the other shards' plans follow from it.
+/// Covers the plan of each trial.
 fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
     let mut hasher = Sha256::new();
     if let Some((search, interval)) = search {
@@ -281,7 +277,7 @@ fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
         hasher.update(interval.as_nanos().to_le_bytes());
     }
     for trial in trials {
-        hasher.update(shard_plan(&trial.spec, "", trial.index, 0).hash());
+        hasher.update(trial.spec.plan.hash("", trial.index));
         hasher.update(trial.interval.as_nanos().to_le_bytes());
     }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -328,7 +328,8 @@ mod tests {
         let why = "w".repeat(5_000);
         let long = "n".repeat(100_000);
         let span = Span { seconds: 1, ..Span::default() };
-        let mut second = seconds(None, std::slice::from_ref(&span)).remove(0);
+        let spec = crate::sample::open_loop(1);
+        let mut second = seconds(&spec.plan, std::slice::from_ref(&span)).remove(0);
         let part = Part::default();
         second.operations = vec![NamedPart { name: long.as_str().into(), part: Cow::Borrowed(&part) }];
         for shard in &mut shards {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
-use redisbench_wire::plan::{self, Load, ShardPlan};
+use redisbench_wire::plan::{self, Load, TrialPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 use redisbench_wire::timeline::Span;
 
@@ -87,29 +87,29 @@ pub enum FinishError {
 }
 
 impl Finished {
-    /// Merges and judges `outcome` of one trial of the benchmark called `name`.
+    /// Merges and judges `outcome` of one trial in run `run` of the benchmark called `name`.
     ///
     /// # Errors
     /// As [`Self::of`].
-    pub fn of_trial(name: &str, trial: &Trial, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
-        let mut finished = Self::of(name, &trial.spec, plans, outcome)?;
+    pub fn of_trial(name: &str, run: &str, trial: &Trial, outcome: &Outcome) -> Result<Self, FinishError> {
+        let mut finished = Self::of(name, (run, trial.index), &trial.spec, outcome)?;
         finished.line = finished.line_of(&trial.kind);
         if let (Some(line), Some(step), Some(verdict)) = (&mut finished.line, &trial.search, &finished.verdict)
-            && let Some(merged) = merge(plans, outcome)?
+            && let Some(merged) = merge(&trial.spec.plan, outcome)?
         {
             line.search = Some(search::step(step, &trial.spec, outcome, &merged, verdict));
         }
         Ok(finished)
     }
 
-    /// Merges and judges `outcome` of the benchmark called `name`, without the parts that depend on the trial's kind.
+    /// Merges and judges `outcome` of the benchmark called `name`, without the parts that depend on the trial's kind. `place` is the run
+    /// and the trial's index.
     ///
     /// # Errors
     /// If a shard's histogram violates the contract, or the full result cannot be written.
-    pub fn of(name: &str, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
+    pub fn of(name: &str, (run, index): (&str, u32), spec: &Validated, outcome: &Outcome) -> Result<Self, FinishError> {
         let shards = counts(outcome);
         let started = outcome.start_at_unix_nanoseconds.is_some();
-        let index = plans.first().map_or(0, |plan| plan.trial);
         let mut finished = Self {
             of: outcome.of,
             ending: outcome.ending.clone(),
@@ -125,8 +125,8 @@ impl Finished {
             line: None,
             pieces: Vec::new(),
         };
-        if let Some(merged) = if started { merge(plans, outcome)? } else { None } {
-            finished.measured(name, spec, plans, outcome, &merged)?;
+        if let Some(merged) = if started { merge(&spec.plan, outcome)? } else { None } {
+            finished.measured(name, run, spec, outcome, &merged)?;
         }
         Ok(finished)
     }
@@ -134,8 +134,8 @@ impl Finished {
     fn measured(
         &mut self,
         name: &str,
+        run: &str,
         spec: &Validated,
-        plans: &[ShardPlan],
         outcome: &Outcome,
         merged: &Merged,
     ) -> Result<(), FinishError> {
@@ -148,7 +148,7 @@ impl Finished {
         let full = FullResult {
             format: Cow::Borrowed(export::FORMAT),
             benchmark: Cow::Borrowed(name),
-            run_id: Cow::Borrowed(plans.first().map_or("", |plan| &plan.run)),
+            run_id: Cow::Borrowed(run),
             trial: self.trial.as_ref().map(Cow::Borrowed),
             result: Cow::Borrowed(&whole),
             verdict: Some(Cow::Borrowed(&verdict)),
@@ -156,7 +156,7 @@ impl Finished {
             topology: Some(Cow::Borrowed(&topology)),
             thresholds: Cow::Borrowed(&self.thresholds),
             histograms: export::histograms(merged)?,
-            seconds: export::seconds(plans.first(), &outcome.timeline),
+            seconds: export::seconds(&spec.plan, &outcome.timeline),
             seconds_left_out: false,
             shards: export::shard_records(outcome),
             shards_left_out: false,
@@ -212,10 +212,10 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
 
 fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialResult, HistogramError> {
     let tally = &merged.total.tally;
-    let size = spec.workload.options.transaction.map_or(0, |transaction| u64::from(transaction.size));
+    let size = spec.plan.workload.options.transaction.map_or(0, |transaction| u64::from(transaction.size));
     let asked = spec.percentiles.as_slice();
     Ok(TrialResult {
-        load: Some(load(spec)),
+        load: Some(load(&spec.plan)),
         requests: requests(tally, merged.total.unknown, size),
         throughput: Throughput {
             target_per_second: merged.pace.target,
@@ -427,19 +427,19 @@ fn errors(merged: &Merged) -> Vec<ErrorResult> {
 }
 
 /// How requests were generated.
-fn load(spec: &Validated) -> LoadResult {
-    match &spec.load {
+fn load(plan: &TrialPlan) -> LoadResult {
+    match &plan.load {
         Load::ClosedLoop => LoadResult {
             kind: LoadType::ClosedLoop,
             arrival: None,
             pacing_grid_nanoseconds: None,
-            pipeline_mode: Some(match spec.pipeline_mode {
+            pipeline_mode: Some(match plan.pipeline_mode {
                 plan::PipelineMode::Window => PipelineMode::Window,
                 plan::PipelineMode::Batch => PipelineMode::Batch,
             }),
-            concurrency: Some(match spec.concurrency {
+            concurrency: Some(match plan.concurrency {
                 Some(callers) => callers.into(),
-                None => u64::from(spec.connections) * u64::from(spec.pipeline),
+                None => u64::from(plan.connections) * u64::from(plan.pipeline),
             }),
         },
         Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } => LoadResult {

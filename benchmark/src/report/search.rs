@@ -121,11 +121,11 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         }
         Objective::ErrorRate { .. } | Objective::Achieved { .. } => None,
     };
-    let poisson = matches!(spec.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
+    let poisson = matches!(spec.plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
     Measured {
         // All connections are closed between two trials.
         in_flight_before: 0,
-        discarded: spec.warmup,
+        discarded: Duration::from_nanos(spec.plan.warmup_nanoseconds),
         measured: Duration::from_nanos(pace.window_nanoseconds),
         scheduled: tally.scheduled,
         failed,

@@ -18,14 +18,13 @@ const MILLISECOND: u64 = 1_000_000;
 /// A span counts for a stage only if it overlaps no other: seconds with a border between two stages cannot be split. Requests of the
 /// warm-up are counted separately in every span, and all measured requests after the end belong to the last stage.
 pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
-    let Load::OpenLoop { rate_per_second, stages, .. } = &spec.load else { return Vec::new() };
+    let Load::OpenLoop { stages, .. } = &spec.plan.load else { return Vec::new() };
     if stages.len() < 2 {
         return Vec::new();
     }
-    let warmup = u64::try_from(spec.warmup.as_nanos()).unwrap_or(u64::MAX);
-    let rate = CumulativeRate::new(*rate_per_second, warmup, stages);
+    let Some(rate) = CumulativeRate::of(&spec.plan) else { return Vec::new() };
     let window = merge::completed_window(outcome);
-    let mut end = warmup;
+    let mut end = spec.plan.warmup_nanoseconds;
     let mut results = Vec::with_capacity(stages.len());
     for (index, (stage, name)) in (0..).zip(stages.iter().zip(&spec.stage_names)) {
         let begin = end;

@@ -17,7 +17,7 @@ const FINDINGS: usize = 256;
 /// None if nothing was checked.
 pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerificationResult> {
     let found = merged.verification.as_ref()?;
-    let mode = match spec.verify {
+    let mode = match spec.plan.verify {
         Verify::None => return None,
         Verify::Replies => VerifyMode::Replies,
         Verify::Values => VerifyMode::Values,
@@ -94,13 +94,12 @@ pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, Str
 mod tests {
     use super::*;
     use crate::measurement::merge::merge;
-    use crate::plan::plans;
-    use crate::sample::{SECOND, outcome, snapshot, spec};
+    use crate::sample::{SECOND, outcome, plan, snapshot, spec};
 
     #[test]
     fn shards_findings_come_together_in_the_order_of_time() {
         let mut spec = spec(2, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
-        spec.verify = Verify::Values;
+        plan(&mut spec).verify = Verify::Values;
         let of = |shard: u32, at: u64| {
             let mut snapshot = snapshot(shard, &[1000; 5]);
             let finding = |at: u64| snapshot::Finding {
@@ -120,7 +119,7 @@ mod tests {
             snapshot
         };
         let outcome = outcome(vec![of(0, 2 * SECOND), of(1, SECOND)]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         let found = result(&spec, &outcome, &merged).unwrap();
         assert_eq!((found.mode, found.checked, found.lost_writes), (VerifyMode::Values, 200, 4));
         let order: Vec<_> = found.findings.iter().map(|of| (of.shard, of.after_start_milliseconds)).collect();

@@ -11,7 +11,7 @@ use crate::measurement::Outcome;
 /// The direction that was full on the machines of at least half of the shards, the fuller one if both were. None without a stated capacity:
 /// nothing else distinguishes a full link from a slow target.
 pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> {
-    let capacity = spec.measurement.link_bytes_per_second?;
+    let capacity = spec.plan.measurement.link_bytes_per_second?;
     let full = |of: fn(&Interface) -> u64| {
         let full = |rate: &u64| u128::from(*rate) * 100 >= u128::from(capacity) * u128::from(LINK_FULL);
         let rates: Vec<u64> = by_machine(outcome, of).into_iter().filter(full).collect();
@@ -52,13 +52,13 @@ pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
     let within_machine = |snapshot: &Snapshot| {
         snapshot.generator.interface.as_ref().is_some_and(|interface| interface.name == Interface::LOOPBACK)
     };
-    spec.measurement.link_bytes_per_second.is_some()
+    spec.plan.measurement.link_bytes_per_second.is_some()
         || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
 }
 
 /// Whether every shard's link is known to have had room, so that no requests queued before it.
 pub(super) fn has_room(spec: &Validated, outcome: &Outcome) -> bool {
-    let Some(capacity) = spec.measurement.link_bytes_per_second else { return is_ruled_out(spec, outcome) };
+    let Some(capacity) = spec.plan.measurement.link_bytes_per_second else { return is_ruled_out(spec, outcome) };
     let has_room = |of: fn(&Interface) -> u64| {
         let rates = by_machine(outcome, of);
         let room = |rate: &u64| u128::from(*rate) * 100 < u128::from(capacity) * u128::from(LINK_ROOM);
@@ -71,13 +71,13 @@ pub(super) fn has_room(spec: &Validated, outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{SECOND, outcome, snapshot, spec};
+    use crate::sample::{SECOND, outcome, plan, snapshot, spec};
 
     #[test]
     fn shards_of_one_machine_share_its_link() {
         let judge = |placed: &[(&str, u64)]| {
             let mut spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
-            spec.measurement.link_bytes_per_second = Some(1_000);
+            plan(&mut spec).measurement.link_bytes_per_second = Some(1_000);
             let of = |(index, (host, network)): (u32, &(&str, u64))| {
                 let mut snapshot = snapshot(index, &vec![SECOND / 1000; 20_000]);
                 snapshot.generator.host = (*host).into();

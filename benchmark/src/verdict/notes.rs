@@ -26,11 +26,11 @@ pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
 
 /// Reads of an empty keyspace are fast, and rarely what a user wants to measure.
 pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
-    if spec.preload != Preload::None || !spec.workload.options.fills.is_empty() {
+    if spec.plan.preload != Preload::None || !spec.plan.workload.options.fills.is_empty() {
         return None;
     }
     let reads = |name: &str| {
-        let operation = spec.workload.operations.iter().find(|operation| operation.name == name);
+        let operation = spec.plan.workload.operations.iter().find(|operation| operation.name == name);
         operation.and_then(command).is_some_and(only_reads)
     };
     let missed = |nil: u64, succeeded: u64| u128::from(nil) * 100 > u128::from(succeeded) * u128::from(MISSES);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use redisbench_statistics::backlog::{self, Growth};
-use redisbench_wire::plan::{Arrival, Load};
+use redisbench_wire::plan::{Arrival, Bound, Load};
 
 use super::thresholds::RATE_MET;
 use super::{WHOLE, reason};
+use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
-use crate::api::{Bound, Validated};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::{Merged, completions};
@@ -22,7 +22,7 @@ pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     let Some(due) = merged.pace.due else { return false };
     let tally = &merged.total.tally;
     let asked = tally.scheduled.saturating_sub(tally.in_flight).saturating_add(merged.total.unknown);
-    let chance = match spec.load {
+    let chance = match spec.plan.load {
         Load::OpenLoop { arrival: Arrival::Poisson, .. } => 5 * due.isqrt(),
         _ => 0,
     };
@@ -68,10 +68,12 @@ pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merge
 
 /// The constant rate at the end of the measurement, and how many nanoseconds it lasts if that is not the whole measurement.
 fn constant_end(spec: &Validated) -> Option<(u64, Option<u64>)> {
-    let Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } = &spec.load else { return None };
-    match (stages.last(), &spec.bound) {
+    let Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } = &spec.plan.load else {
+        return None;
+    };
+    match (stages.last(), spec.plan.bound) {
         (None, _) => Some((*rate_per_second, None)),
-        (Some(last), Bound::Duration(_)) if last.from_per_second == last.to_per_second => {
+        (Some(last), Bound::Duration { .. }) if last.from_per_second == last.to_per_second => {
             Some((last.to_per_second, Some(last.nanoseconds)))
         }
         // A number of requests may run out in any stage.

@@ -24,11 +24,11 @@ impl Sent {
     fn of(spec: &Validated, merged: &Merged, rejected: bool) -> Self {
         let mut both = merged.total.tally;
         both.add(&merged.warmup);
-        let size = spec.workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
+        let size = spec.plan.workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
         let hops = both.redirect_hops.saturating_add(both.deferral_hops);
         // For a refused transaction, the number of its commands that the server counted is unknown.
         let refused = if rejected && size == 1 { hops } else { 0 };
-        let last_read = merged.verification.as_ref().filter(|_| spec.verify != Verify::None).map_or(0, |found| {
+        let last_read = merged.verification.as_ref().filter(|_| spec.plan.verify != Verify::None).map_or(0, |found| {
             let indeterminate = found.lost_writes.saturating_add(found.lost_keys).saturating_add(found.indeterminate);
             found
                 .read_keys

@@ -19,13 +19,13 @@ use crate::{human, measurement::seconds};
 
 /// Reported if the longest allowed warm-up ended before the throughput was steady.
 pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
-    if !spec.settle || u128::from(merged.topology.measured_from) < spec.warmup.as_nanos() {
+    if !spec.plan.settle || merged.topology.measured_from < spec.plan.warmup_nanoseconds {
         return None;
     }
     let message = format!(
         "the throughput had not settled after the longest warm-up of {}, and the measurement began anyway: raise \
          load.warmup",
-        GoDuration::from(spec.warmup)
+        GoDuration::from(Duration::from_nanos(spec.plan.warmup_nanoseconds))
     );
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
@@ -38,7 +38,7 @@ pub(super) fn unsteady(spec: &Validated, outcome: &Outcome, merged: &Merged) -> 
 
 /// Skips rates that change by plan or by chance. A window that is too short gives no result.
 fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
-    let closed = match &spec.load {
+    let closed = match &spec.plan.load {
         Load::ClosedLoop => true,
         Load::OpenLoop { stages, arrival, .. } if stages.is_empty() && *arrival == Arrival::Constant => false,
         Load::OpenLoop { .. } => return None,
@@ -53,7 +53,7 @@ fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<St
 
 /// Skips latencies that change by plan or grow with a reported backlog. A lost shard's requests are missing from some seconds.
 fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
-    let told = match &spec.load {
+    let told = match &spec.plan.load {
         Load::ClosedLoop => false,
         Load::OpenLoop { stages, .. } if !stages.is_empty() => return None,
         Load::OpenLoop { .. } => !rate::is_met(spec, merged) || rate::backlog_growth(spec, outcome, merged).is_some(),
@@ -155,7 +155,6 @@ mod tests {
 
     use super::*;
     use crate::measurement::merge::merge;
-    use crate::plan::plans;
     use crate::sample::{self, SECOND, snapshot};
     use crate::verdict::verdict;
 
@@ -182,7 +181,7 @@ mod tests {
             Span { second: at, seconds: 1, parts: vec![part], ..Span::default() }
         };
         outcome.timeline = (0..30).map(second).collect();
-        verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap()).reasons
+        verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap()).reasons
     }
 
     fn open(arrival: &str) -> serde_json::Value {

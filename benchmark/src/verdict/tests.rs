@@ -1,12 +1,11 @@
 use super::*;
 use crate::api::status::LimitedBy;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
-use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
+use crate::sample::{lose, open_loop, outcome, plan, snapshot, with_timeouts};
 
 fn judged(outcome: &Outcome) -> Verdict {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
-    let merged = merge(&plans(&spec, "run"), outcome).unwrap().unwrap();
+    let merged = merge(&spec.plan, outcome).unwrap().unwrap();
     verdict(&spec, outcome, &merged)
 }
 
@@ -35,7 +34,7 @@ fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
         crate::sample::spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 5}, "duration": "10s"}));
     let judge = |count: usize| {
         let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         verdict(&spec, &outcome, &merged).limited_by
     };
     assert_eq!(judge(50), LimitedBy::Rate);
@@ -49,7 +48,7 @@ fn poisson_arrivals_may_miss_their_mean_by_chance() {
         let load = serde_json::json!({"type": "OpenLoop", "openLoop": open, "duration": "10s"});
         let spec = crate::sample::spec(1, &load);
         let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         verdict(&spec, &outcome, &merged).limited_by
     };
     // 1,000 are expected, and 5 standard deviations are 158.
@@ -72,7 +71,7 @@ fn the_target_of_stages_is_their_mean() {
         let done = |point: u64| due(point) * count as u64 / 16_200;
         snapshot.series.completed = (0..100).map(|point| done(point + 1) - done(point)).collect();
         let outcome = outcome(vec![snapshot]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         assert_eq!(merged.pace.target, Some((1050 * 4 + 2000 * 6) / 10));
         verdict(&spec, &outcome, &merged)
     };
@@ -111,7 +110,7 @@ fn slots_without_answers_are_told_and_spoil_a_closed_loop() {
             lasting: false,
         });
         let outcome = outcome(vec![snapshot]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         let verdict = verdict(&spec, &outcome, &merged);
         (kinds(&verdict), verdict.reasons[0].message.clone())
     };
@@ -195,7 +194,7 @@ fn sentinels_whose_certificates_nobody_verifies_are_noted_too() {
         server_name: None,
         minimum_version: redisbench_wire::plan::TlsVersion::Tls12,
     };
-    spec.target.sentinels =
+    plan(&mut spec).target.sentinels =
         Some(redisbench_wire::plan::Sentinels { authenticate: false, transport: Transport::Tls(tls) });
     let note = not_verified(&spec).unwrap();
     assert!(note.message.contains("spec.targets[0].sentinel.transport.tls.insecureSkipVerify"), "{}", note.message);

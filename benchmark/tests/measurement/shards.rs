@@ -1,10 +1,11 @@
 //! Synthetic shards.
 
+use std::sync::Arc;
+
 use redisbench_benchmark::api::{RedisBenchmarkSpec, Validated, validate};
 use redisbench_benchmark::measurement::{Ending, Outcome, ShardOutcome};
-use redisbench_benchmark::plan::plans;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
 use redisbench_wire::timeline::Timeline;
 use serde_json::{Value, json};
@@ -26,8 +27,8 @@ pub fn spec(patch: &Value) -> Validated {
     validate(&spec, "made-up").unwrap()
 }
 
-pub fn plan(spec: &Validated) -> Vec<ShardPlan> {
-    plans(spec, "run")
+pub fn plan(spec: &Validated) -> Arc<TrialPlan> {
+    Arc::clone(&spec.plan)
 }
 
 /// A shard's requests by outcome. Latencies are in nanoseconds.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_benchmark::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
@@ -40,7 +41,7 @@ fn a_clean_run_is_valid_and_limited_by_its_rate() {
 #[test]
 fn a_certificate_that_nobody_verified_is_a_note() {
     let mut spec = spec(&json!({}));
-    spec.target.tls = Some(Tls {
+    Arc::make_mut(&mut spec.plan).target.tls = Some(Tls {
         trust: Trust::Anyone,
         client_certificate: false,
         server_name: None,

@@ -141,7 +141,7 @@ impl Order {
         let mut found: Vec<&Validated> = Vec::new();
         let trials = self.plan.trials().iter().map(|trial| &trial.spec);
         for spec in trials.chain([&self.validated]) {
-            if !found.iter().any(|other| other.target.name == spec.target.name) {
+            if !found.iter().any(|other| other.plan.target.name == spec.plan.target.name) {
                 found.push(spec);
             }
         }
@@ -151,8 +151,9 @@ impl Order {
     /// TLS settings of all targets and their sentinels.
     pub fn tls(&self) -> impl Iterator<Item = &Tls> {
         self.by_target().into_iter().flat_map(|spec| {
-            let own = spec.target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
-            spec.target.tls.iter().chain(own)
+            let target = &spec.plan.target;
+            let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
+            target.tls.iter().chain(own)
         })
     }
 
@@ -177,7 +178,7 @@ impl Order {
         });
         self.validated = self.plan.largest().clone();
         let files = |tls: Option<&Tls>| Some((authority?, tls?)).map(|(authority, tls)| authority.files(tls));
-        let target = &self.validated.target;
+        let target = &self.validated.plan.target;
         let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
         self.certificates = Certificates { files: files(target.tls.as_ref()).unwrap_or_default() };
         let own_credentials = self.sentinel_credentials.clone().into_iter().flat_map(Credentials::into_files);
@@ -195,7 +196,7 @@ impl Order {
     /// Threads per shard. The shards share the machine's processors, and a throwaway server needs some too.
     pub fn workers(&self) -> u32 {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.shards.count + 1);
+        let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.plan.shards + 1);
         share.max(1)
     }
 
@@ -207,7 +208,7 @@ impl Order {
         metadata.uid = Some(run.to_owned());
         metadata.generation = Some(GENERATION);
         metadata.creation_timestamp = Some(Time(now));
-        let shards = self.plan.trial(0, &[]).map_or(self.validated.shards.count, |first| first.spec.shards.count);
+        let shards = self.plan.trial(0, &[]).map_or(self.validated.plan.shards, |first| first.spec.plan.shards);
         let subject = Subject { spec: &self.benchmark.spec, shards, generation: Some(GENERATION), now };
         let status = benchmark.status.insert(RedisBenchmarkStatus::default());
         status.observed_generation = Some(GENERATION);

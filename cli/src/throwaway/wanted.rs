@@ -67,13 +67,13 @@ impl<'a> Wanted<'a> {
         sentinel_credentials: Option<&'a Credentials>,
         authority: Option<&'a Authority>,
     ) -> Result<Self, ThrowawayError> {
-        let target = &spec.target;
+        let target = &spec.plan.target;
         let (shape, least) = match target.topology {
             Topology::Standalone => (Shape::Standalone, 0),
             Topology::Sentinel => (Shape::Sentinel, 1),
             Topology::Cluster => (Shape::Cluster, 1),
         };
-        let waited = spec.workload.options.wait.as_ref().map_or(0, |wait| wait.replicas);
+        let waited = spec.plan.workload.options.wait.as_ref().map_or(0, |wait| wait.replicas);
         if waited > Self::REPLICAS {
             return Err(ThrowawayError::Replicas(waited));
         }

@@ -13,7 +13,7 @@ use clap::Parser;
 use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, ShardPlan};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan};
 use redisbench_wire::{Detail, plan as wire_plan};
 
 use rustls::pki_types::pem::PemObject as _;
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     let (sender, mut events) = tokio::sync::mpsc::channel(64);
     let engine = Engine::spawn(
         EngineConfig {
-            plan: Arc::new(plan(&options)),
+            plan: plan(&options).into(),
             workers: options.workers,
             topology: Arc::new(topology(&options.addresses)),
             reads: Vec::new(),
@@ -159,7 +159,7 @@ fn peak_resident_kib() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-fn plan(options: &Options) -> ShardPlan {
+fn plan(options: &Options) -> TrialPlan {
     let operations = [
         Operation::of("get", options.get, "GET __key__"),
         Operation::of("set", 100 - options.get.min(100), "SET __key__ __data__"),
@@ -174,13 +174,13 @@ fn plan(options: &Options) -> ShardPlan {
             unsent_after_nanoseconds: 10 * SECOND,
         },
     };
-    let mut plan = ShardPlan {
+    let mut plan = TrialPlan {
         preload: if options.preload { Preload::Always } else { Preload::None },
         load,
         connections: options.connections,
         pipeline: options.pipeline,
         bound: Bound::Requests { count: options.requests, max_nanoseconds: 600 * SECOND },
-        ..ShardPlan::basic("")
+        ..TrialPlan::basic("")
     };
     plan.target.endpoints = options.addresses.iter().map(ToString::to_string).collect();
     if options.addresses.len() > 1 {

@@ -92,7 +92,7 @@ async fn state(State(api): Shared) -> Response {
 }
 
 async fn plan(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: PlanRequest, reply| Call::Plan(trial, Box::new(body), reply)).await
+    api.put(&trial, request, |trial, body: PlanRequest, reply| Call::Plan(trial, body, reply)).await
 }
 
 async fn start(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {

@@ -2,7 +2,7 @@
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
-    Bound, Keys, Load, Operation, Part, PipelineMode, ShardPlan, Topology, ValueSize, Values, Verify,
+    Keys, Load, Operation, Part, PipelineMode, ShardPlan, Topology, TrialPlan, ValueSize, Values, Verify,
 };
 
 use crate::workload;
@@ -46,10 +46,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     operations.iter().try_for_each(check_operation)?;
     check_options(plan)?;
     check_verify(plan)?;
-    let longest = match plan.bound {
-        Bound::Duration { nanoseconds } => nanoseconds,
-        Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
-    };
+    let longest = plan.bound.longest_nanoseconds();
     let times = [
         plan.warmup_nanoseconds,
         longest,
@@ -93,7 +90,7 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
 }
 
 /// Beyond these bounds the schedule's arithmetic would overflow.
-fn check_load(plan: &ShardPlan, longest: u64) -> Result<(), String> {
+fn check_load(plan: &TrialPlan, longest: u64) -> Result<(), String> {
     let Load::OpenLoop { rate_per_second, stages, .. } = &plan.load else { return Ok(()) };
     let rate = |field: &str, rate: u64| {
         require((1..=limits::RATE_PER_SECOND).contains(&rate), || {
@@ -127,7 +124,7 @@ fn check_operation(operation: &Operation) -> Result<(), String> {
 }
 
 /// Rejects options and combinations that `benchmark` never makes.
-fn check_options(plan: &ShardPlan) -> Result<(), String> {
+fn check_options(plan: &TrialPlan) -> Result<(), String> {
     let options = &plan.workload.options;
     let size = options.transaction.map_or(1, |transaction| transaction.size);
     require((1..=TRANSACTION).contains(&size), || {
@@ -171,7 +168,7 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> 
 mod tests {
     use super::*;
     use crate::sample::plan;
-    use redisbench_wire::plan::{Arrival, RateStage};
+    use redisbench_wire::plan::{Arrival, Bound, RateStage};
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
         Load::OpenLoop {
@@ -189,15 +186,15 @@ mod tests {
 
     #[test]
     fn a_good_plan_passes() {
-        assert_eq!(check(&plan()), Ok(()));
+        assert_eq!(check(&plan().of_shard(1)), Ok(()));
     }
 
     #[test]
     fn each_fault_is_named() {
-        type Spoil = fn(&mut ShardPlan);
+        type Spoil = fn(&mut TrialPlan);
         let faults: [(Spoil, &str); 30] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
-            (|plan| plan.shard = 3, "shard 3 of 3 shards"),
+            (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
             (|plan| plan.preload_pace.pipeline = Some(0), "preloadPace has a 0"),
             (|plan| plan.preload_pace.rate_per_second = Some(0), "preloadPace has a 0"),
@@ -242,7 +239,7 @@ mod tests {
         for (spoil, part) in faults {
             let mut plan = plan();
             spoil(&mut plan);
-            let message = check(&plan).unwrap_err();
+            let message = check(&plan.of_shard(1)).unwrap_err();
             assert!(message.contains(part), "{message}");
         }
     }

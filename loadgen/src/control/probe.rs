@@ -24,17 +24,18 @@ const LAST: Duration = Duration::from_secs(2);
 /// The plan of the probe: half of the connections and of the concurrency. An open loop keeps its rate: above the limit its backlog keeps
 /// all connections full, like a closed loop.
 fn halved(plan: &ShardPlan) -> ShardPlan {
-    let mut halved = plan.clone();
+    let mut halved = plan.with(|plan| {
+        plan.warmup_nanoseconds = match plan.load {
+            Load::ClosedLoop => Probe::WARMUP_NANOSECONDS,
+            Load::OpenLoop { .. } => 0,
+        };
+        plan.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
+        plan.settle = false;
+        (plan.preload, plan.verify) = (Preload::None, Verify::None);
+        (plan.breakdown.operation, plan.breakdown.node) = (false, false);
+    });
     halved.connections = (plan.connections / 2).max(1);
     halved.concurrency = plan.concurrency.map(|callers| (callers / 2).max(1));
-    halved.warmup_nanoseconds = match plan.load {
-        Load::ClosedLoop => Probe::WARMUP_NANOSECONDS,
-        Load::OpenLoop { .. } => 0,
-    };
-    halved.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
-    halved.settle = false;
-    (halved.preload, halved.verify) = (Preload::None, Verify::None);
-    (halved.breakdown.operation, halved.breakdown.node) = (false, false);
     halved
 }
 
@@ -50,12 +51,12 @@ pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Opti
     trial.disconnect().await.ok()?;
     // The last owner joins the engine's threads, which must not happen on this thread.
     drop(trial);
-    let plan = Arc::clone(&config.plan);
-    let halved = Arc::new(halved(&plan));
+    let plan = config.plan.clone();
+    let halved = halved(&plan);
     let length = Duration::from_nanos(halved.warmup_nanoseconds.saturating_add(plan.measurement.probe_nanoseconds));
     let most = length + Duration::from_nanos(plan.timeouts.request_nanoseconds) + LAST;
     let (sender, mut events) = mpsc::channel(EVENTS);
-    let engine = Engine::spawn(EngineConfig { plan: Arc::clone(&halved), ..config }, sender).ok()?;
+    let engine = Engine::spawn(EngineConfig { plan: halved.clone(), ..config }, sender).ok()?;
     let measured = async {
         engine.connect().ok()?;
         tokio::select! {
@@ -118,13 +119,15 @@ fn told(snapshot: &Snapshot, (of_room, room): (u64, u64)) -> Option<Probe> {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::plan::TrialPlan;
+
     use super::*;
     use crate::sample;
 
-    fn allowed() -> ShardPlan {
-        let mut plan = ShardPlan { connections: 9, concurrency: Some(5), ..sample::plan() };
+    fn allowed(connections: u32, load: Load) -> ShardPlan {
+        let mut plan = TrialPlan { shards: 1, connections, concurrency: Some(5), load, ..sample::plan() };
         plan.measurement.probe_nanoseconds = 2_000_000_000;
-        plan
+        plan.into()
     }
 
     #[test]
@@ -137,13 +140,12 @@ mod tests {
             unsent_after_nanoseconds: 1,
         };
         for (load, warmup) in [(Load::ClosedLoop, Probe::WARMUP_NANOSECONDS), (open, 0)] {
-            let probe = halved(&ShardPlan { load: load.clone(), ..allowed() });
-            assert_eq!((probe.load, probe.warmup_nanoseconds), (load, warmup));
+            let probe = halved(&allowed(9, load.clone()));
+            assert_eq!((&probe.load, probe.warmup_nanoseconds), (&load, warmup));
             assert_eq!((probe.connections, probe.concurrency), (4, Some(2)));
             assert_eq!(probe.bound, Bound::Duration { nanoseconds: 2_000_000_000 });
-            assert_eq!((probe.preload, probe.verify), (Preload::None, Verify::None));
+            assert_eq!((&probe.preload, probe.verify), (&Preload::None, Verify::None));
         }
-        let fewest = halved(&ShardPlan { connections: 1, ..allowed() });
-        assert_eq!(fewest.connections, 1);
+        assert_eq!(halved(&allowed(1, Load::ClosedLoop)).connections, 1);
     }
 }

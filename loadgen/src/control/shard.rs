@@ -84,7 +84,7 @@ pub struct Shard {
 /// A running look at the target.
 #[derive(Debug)]
 struct Search {
-    plan: Arc<ShardPlan>,
+    plan: ShardPlan,
     /// `None` for the first look.
     why: Option<Again>,
     findings: Background<Finding>,
@@ -92,7 +92,7 @@ struct Search {
 
 impl Shard {
     pub fn new(settings: Settings) -> Self {
-        let trial = Trial::new(&settings.identity.run, settings.identity.index, monotonic_nanoseconds());
+        let trial = Trial::new(settings.identity.run.as_str(), settings.identity.index, monotonic_nanoseconds());
         let engines = TaskTracker::new();
         // A closed tracker can be waited for, and still accepts new tasks.
         engines.close();
@@ -306,7 +306,7 @@ impl Shard {
             let done = match action {
                 Action::Prepare(plan) => {
                     self.discard();
-                    self.prepare(&plan);
+                    self.prepare(plan);
                     Ok(())
                 }
                 Action::Preload => self.with_engine(Engine::preload),
@@ -387,14 +387,14 @@ impl Shard {
         self.engine.as_ref().map_or(Err(EngineError::Unreachable), |engine| command(engine))
     }
 
-    fn prepare(&mut self, plan: &Arc<ShardPlan>) {
+    fn prepare(&mut self, plan: ShardPlan) {
         info!(trial = plan.trial, target = plan.target.name, connections = plan.connections, "preparing");
         if let Err(message) = descriptors::raise_limit(plan.connections) {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
         let mounts = self.settings.mounts.clone();
         let findings = Background::begin(tokio::spawn, |sender| target::search(plan.clone(), mounts, sender));
-        self.search = Some(Search { plan: plan.clone(), why: None, findings });
+        self.search = Some(Search { plan, why: None, findings });
     }
 
     /// One look at a time: a running look is replaced only by a more urgent one.

@@ -55,7 +55,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Drop the previous trial, look at the target and connect.
-    Prepare(Arc<ShardPlan>),
+    Prepare(ShardPlan),
     /// Write the keys.
     Preload,
     /// Start the load at this instant.
@@ -69,7 +69,7 @@ pub enum Action {
     /// Stop any load and drop its measurement; keep the connections.
     Rearm,
     /// Delete this shard's part of the keys. [`Event::Cleanup`] follows. [`Action::Prepare`] ends it.
-    Cleanup(Arc<ShardPlan>),
+    Cleanup(ShardPlan),
     /// Close all connections and stop looking at the target.
     Discard,
     /// End the process.
@@ -114,11 +114,11 @@ struct Obstacle {
 /// A shard and its present trial.
 #[derive(Debug)]
 pub struct Trial {
-    run: String,
+    run: Arc<str>,
     index: u32,
     epoch: u64,
     phase: Phase,
-    plan: Option<(Arc<ShardPlan>, String)>,
+    plan: Option<(ShardPlan, String)>,
     accepted: Option<AcceptedStart>,
     /// Time from the start to the early end of the warm-up, if ordered.
     measure_after: Option<u64>,
@@ -138,7 +138,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(run: impl Into<String>, index: u32, now: u64) -> Self {
+    pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64) -> Self {
         Self {
             run: run.into(),
             index,
@@ -185,7 +185,7 @@ impl Trial {
         self.plan.as_ref().map(|(plan, _)| plan.trial)
     }
 
-    pub fn plan_in_use(&self) -> Option<Arc<ShardPlan>> {
+    pub fn plan_in_use(&self) -> Option<ShardPlan> {
         self.plan.as_ref().map(|(plan, _)| plan.clone())
     }
 
@@ -207,20 +207,9 @@ impl Trial {
     /// `PUT /v1/trials/{t}`.
     ///
     /// # Errors
-    /// Refuses a stale epoch, another plan for the present trial, a new trial before the present one has finished, and a plan for another
-    /// shard or run.
+    /// Refuses a stale epoch, another plan for the present trial, and a new trial before the present one has finished.
     pub fn plan(&mut self, now: u64, trial: u32, request: PlanRequest) -> Accepted {
         self.admit(now, request.epoch)?;
-        let plan = request.plan;
-        if plan.run != self.run || plan.shard != self.index || plan.trial != trial {
-            return Err(refusal(
-                RefusalCode::Malformed,
-                format!(
-                    "the plan is for shard {} in trial {} of run {}, the call for shard {} in trial {trial} of run {}",
-                    plan.shard, plan.trial, plan.run, self.index, self.run
-                ),
-            ));
-        }
         if let Some((present, hash)) = &self.plan {
             if present.trial == trial && *hash == request.hash {
                 return Ok(Vec::new());
@@ -235,7 +224,7 @@ impl Trial {
                 return Err(self.wrong_phase(&format!("trial {trial} cannot follow trial {} now", present.trial)));
             }
         }
-        let plan = Arc::new(plan);
+        let plan = request.plan.part(&self.run, trial, self.index);
         self.plan = Some((plan.clone(), request.hash));
         self.wrote = false;
         self.accepted = None;
@@ -481,14 +470,14 @@ impl Trial {
         Ok(())
     }
 
-    fn present(&self, trial: u32) -> Result<Arc<ShardPlan>, Refusal> {
+    fn present(&self, trial: u32) -> Result<ShardPlan, Refusal> {
         match &self.plan {
             Some((plan, _)) if plan.trial == trial => Ok(plan.clone()),
             _ => Err(refusal(RefusalCode::Unknown, format!("this shard has no trial {trial}"))),
         }
     }
 
-    fn prepare(&mut self, plan: Arc<ShardPlan>) -> Vec<Action> {
+    fn prepare(&mut self, plan: ShardPlan) -> Vec<Action> {
         self.preloaded = plan.preload == Preload::None;
         self.preparation = Preparation {
             connections: plan.connections,

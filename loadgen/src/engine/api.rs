@@ -12,7 +12,7 @@ use crate::cluster::Topology;
 /// Everything that the engine needs before it starts its threads.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    pub plan: Arc<ShardPlan>,
+    pub plan: ShardPlan,
     /// The maximum number of worker threads, at least 1; see [`crate::engine::available_workers`]. Fewer are started if there are fewer
     /// connections.
     pub workers: usize,

@@ -26,7 +26,7 @@ use crate::workload::Workload;
 /// A running engine. Dropping it stops its threads.
 #[derive(Debug)]
 pub struct Engine {
-    plan: Arc<ShardPlan>,
+    plan: ShardPlan,
     host: String,
     workers: Vec<WorkerHandle>,
     sequence: AtomicU64,
@@ -75,7 +75,7 @@ impl Engine {
             last_read: trial.last_read(&plan).map_err(bad_plan)?.map(Arc::new),
             trial: Arc::new(trial),
             may_evict,
-            plan: Arc::clone(&plan),
+            plan: plan.clone(),
             processor: share_of_processor(split.len()),
             reads,
             events,
@@ -85,7 +85,7 @@ impl Engine {
         let access = Arc::new(Access { handshake, tls });
         let connections = common.wanted.load(Relaxed);
         let mut engine = Self {
-            plan: Arc::clone(&plan),
+            plan: plan.clone(),
             host,
             workers: Vec::new(),
             sequence: AtomicU64::new(0),

@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn a_warm_up_ends_sooner_where_both_instants_lie_ahead() {
         let run = |now: u64, from: u64| {
-            let plan = crate::sample::plan();
+            let plan = crate::sample::plan().of_shard(1);
             let workload = Arc::new(Workload::of_trial(&plan).unwrap());
             let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
             let mut run = Run::trial(&plan, seat, workload, 1_000, 1, Arc::default());

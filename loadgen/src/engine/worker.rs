@@ -78,7 +78,7 @@ enum Wait {
 /// Shared by the workers of an engine. Sending and receiving a request touches none of it.
 #[derive(Debug)]
 pub(super) struct Common {
-    pub plan: Arc<ShardPlan>,
+    pub plan: ShardPlan,
     pub trial: Arc<Workload>,
     pub preload: Option<Arc<Workload>>,
     pub last_read: Option<Arc<Workload>>,

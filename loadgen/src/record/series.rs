@@ -1,5 +1,5 @@
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::Series;
 
 const FINE: u64 = 100_000_000;
@@ -24,17 +24,15 @@ impl Default for Completions {
 impl Completions {
     /// Points of 100 ms, or of 1 s if the plan is longer than 10 min. A run with a number of requests may end at any time: it begins with
     /// points of 100 ms and switches to 1 s after 10 min.
-    pub(super) fn of_plan(plan: &ShardPlan) -> Self {
+    pub(super) fn of_plan(plan: &TrialPlan) -> Self {
         let interval = match plan.bound {
             Bound::Duration { nanoseconds } if plan.warmup_nanoseconds.saturating_add(nanoseconds) > FINE_UNTIL => {
                 COARSE
             }
             _ => FINE,
         };
-        let length = match plan.bound {
-            Bound::Duration { nanoseconds } | Bound::Requests { max_nanoseconds: nanoseconds, .. } => nanoseconds,
-        };
-        let expected = plan.warmup_nanoseconds.saturating_add(length).min(FINE_UNTIL) / interval + 2;
+        let expected =
+            plan.warmup_nanoseconds.saturating_add(plan.bound.longest_nanoseconds()).min(FINE_UNTIL) / interval + 2;
         Self { start: 0, interval, points: Vec::with_capacity(expected as usize) }
     }
 

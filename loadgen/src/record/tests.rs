@@ -7,7 +7,7 @@ use redisbench_wire::timeline::{NodePart, Span};
 
 use super::*;
 
-fn plan(open_loop: bool) -> ShardPlan {
+fn plan(open_loop: bool) -> TrialPlan {
     let open = Load::OpenLoop {
         rate_per_second: 1,
         stages: Vec::new(),
@@ -15,12 +15,10 @@ fn plan(open_loop: bool) -> ShardPlan {
         pacing_grid_nanoseconds: 0,
         unsent_after_nanoseconds: 1,
     };
-    let mut plan = ShardPlan {
-        shard: 3,
-        shards: 4,
+    let mut plan = TrialPlan {
         load: if open_loop { open } else { Load::ClosedLoop },
         node_seconds: true,
-        ..ShardPlan::basic("redis:6379")
+        ..TrialPlan::basic("redis:6379")
     };
     plan.target.topology = Topology::Cluster;
     plan.workload.operations = ["a", "b"].map(|name| Operation::of(name, 1, "PING")).into();

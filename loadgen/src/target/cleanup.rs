@@ -1,6 +1,5 @@
 //! Deletes a shard's part of the keys. By name, so that no other keys can be deleted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
@@ -21,9 +20,9 @@ const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Deletes the keys of the shard with `plan`, and sends its progress until it has finished or given up.
-pub async fn clean_up(mut plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
+pub async fn clean_up(plan: ShardPlan, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
     // Deletes on primaries, even if no replica is left to read from.
-    Arc::make_mut(&mut plan).target.read_from = ReadFrom::Primary;
+    let plan = plan.with(|plan| plan.target.read_from = ReadFrom::Primary);
     let mut state = CleanupState::default();
     match OwnKeys::of(&plan) {
         Ok(keys) => {

@@ -4,7 +4,7 @@
 mod reads;
 
 use redis::Value;
-use redisbench_wire::plan::{Operation, Part, ShardPlan};
+use redisbench_wire::plan::{Operation, Part, TrialPlan};
 
 use self::reads::reads;
 use super::client::{Client, Trouble};
@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 
 /// Checks all commands of the mix. Returns for each operation whether it only reads, or else a message on the first that cannot work. If
 /// COMMAND is refused, all pass.
-pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Result<Vec<bool>, String>, Trouble> {
+pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Result<Vec<bool>, String>, Trouble> {
     let mut question = redis::cmd("COMMAND");
     question.arg("INFO");
     let names: Vec<String> = plan.workload.operations.iter().map(|operation| word(operation, 0)).collect();
@@ -36,7 +36,7 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Result<Vec<b
 }
 
 /// True if the operation sends nothing else that a replica could not answer.
-fn stays_alone(plan: &ShardPlan, operation: u32) -> bool {
+fn stays_alone(plan: &TrialPlan, operation: u32) -> bool {
     let options = &plan.workload.options;
     options.transaction.is_none() && !options.fills.iter().any(|fill| fill.operation == operation)
 }
@@ -70,7 +70,7 @@ fn written(operation: &Operation) -> String {
     operation.arguments.iter().map(argument).collect::<Vec<_>>().join(" ")
 }
 
-fn judge(plan: &ShardPlan, answer: &Value) -> Option<String> {
+fn judge(plan: &TrialPlan, answer: &Value) -> Option<String> {
     let Value::Array(descriptions) = answer else { return None };
     plan.workload.operations.iter().enumerate().zip(descriptions).find_map(|((index, operation), description)| {
         let problem = judge_one(plan, operation, description)?;
@@ -99,7 +99,7 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Option<String> {
+fn judge_one(plan: &TrialPlan, operation: &Operation, description: &Value) -> Option<String> {
     let name = word(operation, 0);
     let Value::Array(fields) = description else {
         return Some(format!("the server has no command {name}: correct it, or remove operation {}", operation.name));

@@ -1,7 +1,7 @@
 //! Checks that all keys of each command lie in one slot of a cluster. The server determines which arguments are keys.
 
 use redis::Value;
-use redisbench_wire::plan::{ShardPlan, Workload as PlanWorkload, WorkloadOptions};
+use redisbench_wire::plan::{TrialPlan, WorkloadOptions};
 
 use super::client::{Client, Trouble};
 use super::commands;
@@ -16,11 +16,9 @@ const LONGEST: usize = 16 << 10;
 
 /// Checks some requests of every operation that may have several keys. Returns a message on the first that cannot work; `None` also if the
 /// server refuses to answer.
-pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<String>, Trouble> {
-    let bare = ShardPlan {
-        workload: PlanWorkload { options: WorkloadOptions::default(), ..plan.workload.clone() },
-        ..plan.clone()
-    };
+pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<String>, Trouble> {
+    let mut bare = plan.clone();
+    bare.workload.options = WorkloadOptions::default();
     // Another check reports a workload that cannot be built.
     let Ok(workload) = Workload::of_trial(&bare) else { return Ok(None) };
     if workload.longest() > LONGEST {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::Cmd;
 use redisbench_wire::FailureReason;
-use redisbench_wire::plan::{Script, ShardPlan};
+use redisbench_wire::plan::{Script, TrialPlan};
 
 use super::client::{Client, Trouble};
 use super::inspect::End;
@@ -14,7 +14,7 @@ use crate::cluster::Topology;
 
 /// Loads all scripts into the servers of `topology`. `client` is connected to one of them, or to the only one of a target without slots.
 pub(super) async fn load(
-    plan: &ShardPlan,
+    plan: &TrialPlan,
     access: &Access,
     client: &mut Client,
     topology: &Topology,
@@ -44,7 +44,7 @@ pub(super) async fn load(
     Ok(())
 }
 
-async fn load_into(plan: &ShardPlan, client: &mut Client) -> Result<(), End> {
+async fn load_into(plan: &TrialPlan, client: &mut Client) -> Result<(), End> {
     let options = &plan.workload.options;
     let script = |script: &Script| {
         let mut command = redis::cmd("SCRIPT");

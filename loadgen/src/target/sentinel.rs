@@ -1,7 +1,6 @@
 //! Asks sentinels for the primary.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -31,7 +30,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// Polls for the primary over a kept connection, and sends a message whenever it changes. `known` is the first one, as `host:port`.
-pub async fn watch(plan: Arc<ShardPlan>, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
+pub async fn watch(plan: ShardPlan, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
     let pause = WATCH.max(Duration::from_millis(1) * plan.shards);
     loop {
         if let Ok(access) = Access::read(&plan, &mounts).await {

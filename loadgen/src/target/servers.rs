@@ -12,7 +12,7 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue as _, Value};
 use redisbench_wire::Detail;
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::ServerStats;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -66,7 +66,7 @@ impl ServerWatch {
     /// Watches the servers of `topology` for the load of `plan` that starts at `start` nanoseconds of the monotonic clock. `reads` holds
     /// for each operation whether it only reads. The caller must run the returned future.
     pub fn begin(
-        plan: Arc<ShardPlan>,
+        plan: ShardPlan,
         mounts: Mounts,
         topology: Arc<Topology>,
         reads: &[bool],
@@ -143,7 +143,7 @@ impl ServerView {
 }
 
 struct Watcher {
-    plan: Arc<ShardPlan>,
+    plan: ShardPlan,
     mounts: Mounts,
     mix: Mix,
     nodes: Arc<Mutex<Vec<Node>>>,
@@ -195,10 +195,7 @@ impl Watcher {
 
     /// Sets the measured window to begin at `from`, the time of its first look.
     fn window(&mut self, from: u64) -> Instant {
-        self.until = match self.plan.bound {
-            Bound::Duration { nanoseconds } => from.saturating_add(nanoseconds),
-            Bound::Requests { max_nanoseconds, .. } => from.saturating_add(max_nanoseconds),
-        };
+        self.until = from.saturating_add(self.plan.bound.longest_nanoseconds());
         timer(from)
     }
 

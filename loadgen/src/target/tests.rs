@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use redisbench_wire::plan::{Target, Topology as Kind};
+use redisbench_wire::plan::{Target, Topology as Kind, TrialPlan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ impl Script {
 fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
     let endpoints = endpoints.iter().map(|endpoint| (*endpoint).to_owned()).collect();
     let plan = sample::plan();
-    ShardPlan { target: Target { topology, endpoints, ..plan.target.clone() }, ..plan }
+    TrialPlan { target: Target { topology, endpoints, ..plan.target.clone() }, ..plan }.of_shard(1)
 }
 
 async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {

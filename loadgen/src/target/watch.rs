@@ -44,7 +44,7 @@ impl std::fmt::Debug for ClusterWatch {
 
 impl ClusterWatch {
     /// The cluster's map from the kept connection, or from the first other node that answers. `None` without an answer that a load can use.
-    pub async fn look(&mut self, plan: &Arc<ShardPlan>, mounts: &Mounts, known: &Topology) -> Option<Topology> {
+    pub async fn look(&mut self, plan: &ShardPlan, mounts: &Mounts, known: &Topology) -> Option<Topology> {
         let avoided = self.kept.as_ref().map(|kept| kept.endpoint.to_string());
         if let Some(mut kept) = self.kept.take().filter(|kept| kept.unchanged < TRUST)
             && let Ok(Ok(found)) = timeout(ANSWER, map_of(plan, &kept.endpoint, &mut kept.client)).await
@@ -66,11 +66,7 @@ impl ClusterWatch {
 }
 
 /// The first answer of any candidate. The next one is tried after a failure or a delay.
-async fn race(
-    plan: &Arc<ShardPlan>,
-    access: &Arc<Access>,
-    candidates: Vec<String>,
-) -> Option<(Endpoint, Client, Topology)> {
+async fn race(plan: &ShardPlan, access: &Arc<Access>, candidates: Vec<String>) -> Option<(Endpoint, Client, Topology)> {
     let mut asked = JoinSet::new();
     let mut candidates = candidates.into_iter();
     loop {

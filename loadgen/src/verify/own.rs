@@ -1,6 +1,6 @@
 //! The keys that a shard owns: it follows their values, and no other shard writes them.
 
-use redisbench_wire::plan::{KeyPattern, Keys, ShardPlan};
+use redisbench_wire::plan::{KeyPattern, Keys, ShardPlan, TrialPlan};
 
 use crate::workload::part_of;
 
@@ -9,9 +9,9 @@ use crate::workload::part_of;
 ///
 /// A key belongs to one shard, so only that shard needs to know what was written. A shard sends the requests k with `k mod shards = shard`.
 /// Request k stays a function of (seed, k), as with the pattern Partitioned.
-pub fn own_workload(plan: &ShardPlan) -> Option<ShardPlan> {
+pub fn own_workload(plan: &ShardPlan) -> Option<TrialPlan> {
     let followed = plan.followed()?.keys;
-    let mut own = plan.clone();
+    let mut own = TrialPlan::clone(plan);
     let operations = own.workload.operations.iter_mut().filter_map(|operation| operation.keys.as_mut());
     for keys in operations.chain([&mut own.workload.keys]) {
         if keys.same_names(&followed) {
@@ -73,8 +73,9 @@ mod tests {
             let mut touched = vec![0; 1001];
             for shard in 0..3 {
                 let mut plan = plan();
-                (plan.shard, plan.verify) = (shard, Verify::Values);
+                plan.verify = Verify::Values;
                 (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.pattern) = (9, 1001, pattern);
+                let plan = plan.of_shard(shard);
                 let workload = Workload::of_trial(&own_workload(&plan).unwrap()).unwrap();
                 let part = part_of(1001, shard.into(), 3);
                 let own = OwnKeys::of(&plan).unwrap();
@@ -98,7 +99,8 @@ mod tests {
 
     #[test]
     fn without_followed_values_nothing_changes() {
-        assert_eq!(own_workload(&plan()), None);
-        assert_eq!(own_workload(&ShardPlan { verify: Verify::Replies, ..plan() }), None, "GET counts nothing");
+        for verify in [Verify::None, Verify::Replies] {
+            assert_eq!(own_workload(&TrialPlan { verify, ..plan() }.of_shard(1)), None, "GET counts nothing");
+        }
     }
 }

@@ -8,8 +8,8 @@ use crate::cluster::slot_of;
 use crate::resp::append_command;
 use crate::schedule::Seat;
 
-fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
-    let mut plan = ShardPlan { preload: Preload::FillMissing, ..ShardPlan::basic("redis:6379") };
+fn plan(operations: Vec<Operation>, keys: Keys) -> TrialPlan {
+    let mut plan = TrialPlan { preload: Preload::FillMissing, ..TrialPlan::basic("redis:6379") };
     plan.target.topology = Topology::Cluster;
     let values = plan::Values::fixed(5);
     plan.workload = PlanWorkload { operations, keys, values, seed: 42, options: WorkloadOptions::default() };
@@ -208,8 +208,7 @@ fn an_operation_may_have_keys_of_its_own() {
     let mut names = HashSet::new();
     plan.shards = 2;
     for shard in 0..2 {
-        plan.shard = shard;
-        let own = OwnKeys::of(&plan).unwrap();
+        let own = OwnKeys::of(&plan.clone().of_shard(shard)).unwrap();
         own.numbers.clone().for_each(|number| assert!(names.insert(own.key(number))));
     }
     let expected = (0..10).map(|n| format!("p:{n}"));
@@ -226,7 +225,7 @@ fn preload_writes_the_key_of_its_number() {
     assert!(command.starts_with(b"*4\r\n$3\r\nSET\r\n$5\r\np:109\r\n$5\r\n"), "{command:?}");
     assert!(command.ends_with(b"\r\n$2\r\nNX\r\n"));
     assert!(trial.values.shares_pool(&workload.values), "a large value's pool is there once");
-    assert!(trial.preload(&ShardPlan { preload: Preload::None, ..plan }).unwrap().is_none());
+    assert!(trial.preload(&TrialPlan { preload: Preload::None, ..plan }).unwrap().is_none());
 }
 
 #[test]
@@ -399,7 +398,7 @@ fn seats_of_a_closed_loop_walk_different_keys_in_turns() {
 fn a_transaction_is_written_whole() {
     let set = operation(1, vec![vec![literal("SET")], vec![Part::Key], vec![Part::Sequence]]);
     let mut plan = plan(vec![set], keys("p:", 0, 100, KeyPattern::Sequential));
-    let written = |plan: &ShardPlan, k: u64| {
+    let written = |plan: &TrialPlan, k: u64| {
         let workload = Workload::of_trial(plan).unwrap();
         let mut room = vec![0; workload.longest() + Workload::SLACK];
         let length = workload.encode(k, 0, &mut room);

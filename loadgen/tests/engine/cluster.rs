@@ -1,13 +1,13 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
 use crate::peer::Peer;
 
-fn cluster_plan() -> ShardPlan {
+fn cluster_plan() -> TrialPlan {
     let mut plan = plan();
     plan.target.topology = Topology::Cluster;
     plan.connections = 6;

@@ -1,7 +1,7 @@
 //! Commands with every kind of part: the server accepts them, and its keys hold the expected data.
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, ShardPlan, ValueSize, Values};
+use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, TrialPlan, ValueSize, Values};
 
 use crate::harness::{SECOND, plan, run, standalone, topology};
 
@@ -17,7 +17,7 @@ fn command(name: &str, arguments: Vec<Vec<Part>>) -> Operation {
     Operation { name: name.into(), weight: 1, arguments, keys: None }
 }
 
-fn of(operations: Vec<Operation>) -> ShardPlan {
+fn of(operations: Vec<Operation>) -> TrialPlan {
     let mut plan = plan();
     plan.workload.operations = operations;
     plan.workload.keys.count = 50;

@@ -2,14 +2,14 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, Load, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
 
 const REQUESTS: u64 = 400;
 
-fn patient(load: &Load) -> ShardPlan {
+fn patient(load: &Load) -> TrialPlan {
     let mut plan = plan();
     plan.load = load.clone();
     plan.pipeline = 4;

@@ -1,12 +1,12 @@
 //! Writes keys after read misses, in addition to the requests.
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, Fill, Load, Part, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, Fill, Load, Part, Topology, TrialPlan};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topology};
 
 /// 2000 reads of 500 keys; a miss writes the key.
-fn filling() -> ShardPlan {
+fn filling() -> TrialPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
     plan.workload.keys.count = 500;
@@ -21,7 +21,7 @@ fn filling() -> ShardPlan {
 async fn what_was_missed_is_written_once_for_each_miss() {
     for (load, pipeline) in [(Load::ClosedLoop, 1), (Load::ClosedLoop, 8), (open_loop(20_000), 8)] {
         let server = RedisServer::start(&[]);
-        let snapshot = run(ShardPlan { load, pipeline, ..filling() }, standalone(&server), 2).await;
+        let snapshot = run(TrialPlan { load, pipeline, ..filling() }, standalone(&server), 2).await;
         let total = snapshot.total;
         assert_eq!((total.scheduled, total.succeeded, total.errors), (2000, 2000, 0), "{:?}", snapshot.errors);
         assert_eq!([total.fills, total.fill_errors], [snapshot.operations[0].nil_replies, 0]);

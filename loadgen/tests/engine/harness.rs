@@ -8,7 +8,7 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, T
 use redisbench_testkit::servers::{PATIENCE, RedisCluster, RedisServer};
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::{Bound, Operation, ShardPlan};
+use redisbench_wire::plan::{Bound, Operation, ShardPlan, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::timeline::Outcomes;
 use tokio::sync::mpsc;
@@ -20,11 +20,11 @@ pub const MILLISECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MILLISECOND;
 
 /// `GET` and `SET` in equal parts, closed loop, two connections, 200 ms without warm-up.
-pub fn plan() -> ShardPlan {
-    let mut plan = ShardPlan {
+pub fn plan() -> TrialPlan {
+    let mut plan = TrialPlan {
         connections: 2,
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
-        ..ShardPlan::basic("127.0.0.1:6379")
+        ..TrialPlan::basic("127.0.0.1:6379")
     };
     plan.workload.operations = vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
     plan.workload.keys.prefix = "key:".into();
@@ -70,18 +70,29 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(plan: ShardPlan, topology: Topology, workers: usize) -> Self {
+    pub fn new(plan: impl Into<ShardPlan>, topology: Topology, workers: usize) -> Self {
         Self::with_handshake(plan, topology, workers, Handshake::default())
     }
 
-    pub fn with_handshake(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake) -> Self {
+    pub fn with_handshake(
+        plan: impl Into<ShardPlan>,
+        topology: Topology,
+        workers: usize,
+        handshake: Handshake,
+    ) -> Self {
         Self::with(plan, topology, workers, handshake, None)
     }
 
-    pub fn with(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake, tls: Option<Tls>) -> Self {
+    pub fn with(
+        plan: impl Into<ShardPlan>,
+        topology: Topology,
+        workers: usize,
+        handshake: Handshake,
+        tls: Option<Tls>,
+    ) -> Self {
         let (sender, events) = mpsc::channel(64);
         let config = EngineConfig {
-            plan: Arc::new(plan),
+            plan: plan.into(),
             workers,
             topology: Arc::new(topology),
             reads: Vec::new(),
@@ -169,7 +180,7 @@ impl Bench {
 }
 
 /// Runs `plan` from connecting to the end.
-pub async fn run(plan: ShardPlan, topology: Topology, workers: usize) -> Snapshot {
+pub async fn run(plan: impl Into<ShardPlan>, topology: Topology, workers: usize) -> Snapshot {
     Bench::new(plan, topology, workers).run().await
 }
 

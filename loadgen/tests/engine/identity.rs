@@ -1,7 +1,7 @@
 //! A request is a function of (seed, k): a recording server sees the same requests, however shards and workers share them.
 
 use redisbench_loadgen::workload::Workload;
-use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, TrialPlan};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
 use crate::peer::{Peer, Received, command};
@@ -27,8 +27,10 @@ const SPREADS: [Spread; 6] = [
 /// Not divisible by the numbers of shards and workers above.
 const REQUESTS: u64 = 211;
 
+const ALL: Bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 20 * SECOND };
+
 /// The requests with these numbers by definition, sorted.
-fn defined(plan: &ShardPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
+fn defined(plan: &TrialPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
     let workload = Workload::of_trial(plan).unwrap();
     let mut room = vec![0; workload.longest() + Workload::SLACK];
     let mut request = |k| {
@@ -40,21 +42,14 @@ fn defined(plan: &ShardPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<Stri
     all
 }
 
-/// How many of the `count` requests from `first` on belong to shard `index`.
-fn part(first: u64, count: u64, index: u32, shards: u32) -> u64 {
-    (first..first + count).filter(|k| k % u64::from(shards) == u64::from(index)).count() as u64
-}
-
 /// The requests of all shards, run one after the other.
-async fn recorded(plan: &ShardPlan, spread: Spread, mut bound: impl FnMut(u32) -> Bound) -> Vec<Received> {
+async fn recorded(plan: &TrialPlan, spread: Spread, bound: Bound) -> Vec<Received> {
     let peer = Peer::start();
-    for shard in 0..spread.shards {
-        let mut plan = plan.clone();
-        (plan.shard, plan.shards) = (shard, spread.shards);
-        (plan.connections, plan.pipeline) = (spread.connections, spread.pipeline);
-        plan.bound = bound(shard);
+    let Spread { shards, connections, pipeline, .. } = spread;
+    let plan = TrialPlan { shards, connections: shards * connections, pipeline, bound, ..plan.clone() };
+    for shard in 0..shards {
         let before = peer.received().len() as u64;
-        let mut bench = Bench::new(plan, peer.topology(), spread.workers);
+        let mut bench = Bench::new(plan.clone().of_shard(shard), peer.topology(), spread.workers);
         bench.connect().await;
         bench.start(1);
         let snapshot = bench.finished(1).await;
@@ -89,11 +84,7 @@ async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
         plan.warmup_nanoseconds = 10_500_000;
         let wanted = defined(&plan, 0..210 + REQUESTS);
         for spread in SPREADS {
-            let bound = |shard| {
-                let count = part(210, REQUESTS, shard, spread.shards);
-                Bound::Requests { count, max_nanoseconds: 20 * SECOND }
-            };
-            assert_eq!(sorted(recorded(&plan, spread, bound).await), wanted, "{spread:?}");
+            assert_eq!(sorted(recorded(&plan, spread, ALL).await), wanted, "{spread:?}");
         }
     }
 }
@@ -110,11 +101,7 @@ async fn a_closed_loop_with_a_number_of_requests_sends_the_same() {
     let plan = plan();
     let wanted = defined(&plan, 0..REQUESTS);
     for spread in SPREADS {
-        let bound = |shard| {
-            let count = part(0, REQUESTS, shard, spread.shards);
-            Bound::Requests { count, max_nanoseconds: 20 * SECOND }
-        };
-        assert_eq!(sorted(recorded(&plan, spread, bound).await), wanted, "{spread:?}");
+        assert_eq!(sorted(recorded(&plan, spread, ALL).await), wanted, "{spread:?}");
     }
 }
 
@@ -128,7 +115,7 @@ async fn every_worker_of_a_closed_loop_sends_the_first_of_its_requests() {
     plan.workload.keys.pattern = KeyPattern::Sequential;
     plan.workload.keys.count = 1 << 40;
     for spread in SPREADS {
-        let received = recorded(&plan, spread, |_| Bound::Duration { nanoseconds: 20 * MILLISECOND }).await;
+        let received = recorded(&plan, spread, Bound::Duration { nanoseconds: 20 * MILLISECOND }).await;
         let number = |received: &Received| received.arguments[1].strip_prefix("key:").unwrap().parse::<u64>().unwrap();
         let mut numbers: Vec<u64> = received.iter().map(number).collect();
         assert_eq!(sorted(received), defined(&plan, numbers.iter().copied()), "{spread:?}");

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_wire::plan::{Bound, PipelineMode, ShardPlan};
+use redisbench_wire::plan::{Bound, PipelineMode, TrialPlan};
 
 use crate::harness::{SECOND, operation, plan, run};
 
@@ -99,7 +99,7 @@ fn take(stream: &mut TcpStream) -> Option<usize> {
     }
 }
 
-async fn account(change: impl FnOnce(&mut ShardPlan), workers: usize) -> Account {
+async fn account(change: impl FnOnce(&mut TrialPlan), workers: usize) -> Account {
     let (address, told) = server();
     let mut plan = plan();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
@@ -127,7 +127,7 @@ async fn a_window_is_filled_again_with_every_reply() {
 
 #[tokio::test]
 async fn the_next_batch_goes_out_when_all_of_the_last_was_answered() {
-    let change = |plan: &mut ShardPlan| (plan.pipeline, plan.pipeline_mode) = (5, PipelineMode::Batch);
+    let change = |plan: &mut TrialPlan| (plan.pipeline, plan.pipeline_mode) = (5, PipelineMode::Batch);
     let account = account(change, 1).await;
     assert_eq!(account.most, 10);
     for seen in account.connections {
@@ -139,7 +139,7 @@ async fn the_next_batch_goes_out_when_all_of_the_last_was_answered() {
 #[tokio::test]
 async fn callers_share_the_connections() {
     // Three workers with two connections each. One connection could hold all callers of a worker.
-    let change = |plan: &mut ShardPlan| (plan.connections, plan.pipeline, plan.concurrency) = (6, 4, Some(10));
+    let change = |plan: &mut TrialPlan| (plan.connections, plan.pipeline, plan.concurrency) = (6, 4, Some(10));
     let account = account(change, 3).await;
     assert_eq!(account.most, 10);
     assert_eq!(account.connections.len(), 6);
@@ -151,7 +151,7 @@ async fn callers_share_the_connections() {
 
 #[tokio::test]
 async fn fewer_callers_than_workers_make_fewer_workers() {
-    let change = |plan: &mut ShardPlan| (plan.connections, plan.pipeline, plan.concurrency) = (4, 1, Some(1));
+    let change = |plan: &mut TrialPlan| (plan.connections, plan.pipeline, plan.concurrency) = (4, 1, Some(1));
     let account = account(change, 4).await;
     assert_eq!((account.most, account.connections.len()), (1, 4));
 }

@@ -6,13 +6,13 @@ use redisbench_loadgen::cluster::{SLOTS, Topology};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, KeyPattern, Load, TrialPlan};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
 use crate::open_loop::OpenLoop;
 use crate::peer::{Peer, Received};
 
-fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
+fn numbered(rate: u64, count: u64, pipeline: u32) -> TrialPlan {
     let mut plan = plan();
     // Key k belongs to request k.
     plan.workload.keys.pattern = KeyPattern::Sequential;
@@ -98,7 +98,7 @@ fn cluster() -> ([Peer; 3], Topology) {
     (peers, topology)
 }
 
-fn by_node(plan: &ShardPlan, topology: &Topology, count: u64) -> [Vec<u64>; 3] {
+fn by_node(plan: &TrialPlan, topology: &Topology, count: u64) -> [Vec<u64>; 3] {
     let workload = Workload::of_trial(plan).unwrap();
     let mut all = [const { Vec::new() }; 3];
     for k in 0..count {

@@ -3,13 +3,13 @@
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, ShardPlan, Verify};
+use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, TrialPlan, Verify};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
 use crate::peer::{Peer, Received, VALUE};
 
 /// Reads over one connection, one at a time, in the order of their keys.
-fn one_at_a_time() -> ShardPlan {
+fn one_at_a_time() -> TrialPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
     plan.workload.keys.count = 100_000;
@@ -29,7 +29,7 @@ fn key(received: &Received) -> &str {
 async fn the_first_success_ends_an_outage_and_the_pauses() {
     for verify in [Verify::None, Verify::Replies] {
         let peer = Peer::start();
-        let mut bench = Bench::new(ShardPlan { verify, ..one_at_a_time() }, peer.topology(), 1);
+        let mut bench = Bench::new(TrialPlan { verify, ..one_at_a_time() }, peer.topology(), 1);
         bench.connect().await;
         peer.reply_with(b"-LOADING Redis is loading the dataset in memory\r\n");
         bench.start(1);
@@ -111,7 +111,7 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
 #[tokio::test]
 async fn an_idle_connection_that_closes_is_no_outage() {
     let peer = Peer::start();
-    let plan = ShardPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
+    let plan = TrialPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
     let mut bench = Bench::new(plan, peer.topology(), 1);
     bench.connect().await;
     bench.start(1);
@@ -155,7 +155,7 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
 #[tokio::test]
 async fn a_timeout_has_the_connections_at_rest_tested() {
     let peer = Peer::start();
-    let mut plan = ShardPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
+    let mut plan = TrialPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
     plan.timeouts.request_nanoseconds = 200 * MILLISECOND;
     plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };
     let mut bench = Bench::new(plan, peer.topology(), 1);

@@ -4,7 +4,7 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::task::JoinHandle;
 
@@ -15,17 +15,16 @@ const LENGTH: u64 = 10;
 
 /// All shards of a benchmark at `rate`.
 fn start(rate: u64, grid: u64, pipeline: u32, shards: u32, topology: &Topology) -> Vec<JoinHandle<Snapshot>> {
-    let of_shard = |shard| ShardPlan {
-        shard,
+    let plan = TrialPlan {
         shards,
         load: OpenLoop { pacing_grid_nanoseconds: grid, ..OpenLoop::at(rate) }.load(),
-        connections: 48 / shards,
+        connections: 48,
         pipeline,
         warmup_nanoseconds: 100 * MILLISECOND,
         bound: Bound::Duration { nanoseconds: LENGTH * SECOND },
         ..plan()
     };
-    (0..shards).map(|shard| tokio::spawn(run(of_shard(shard), topology.clone(), 1))).collect()
+    (0..shards).map(|shard| tokio::spawn(run(plan.clone().of_shard(shard), topology.clone(), 1))).collect()
 }
 
 /// The total number of scheduled requests.

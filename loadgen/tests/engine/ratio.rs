@@ -1,12 +1,12 @@
 //! A mix in turns: exact numbers by weight, and separate sequential keys for each operation.
 
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, KeyPattern, Load, TrialPlan};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
 
 /// One SET, then ten GETs, as with memtier's `--ratio 1:10 --key-pattern S:S`.
-fn in_turns() -> ShardPlan {
+fn in_turns() -> TrialPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
     plan.workload.options.in_turns = true;
@@ -21,7 +21,7 @@ fn in_turns() -> ShardPlan {
 async fn each_operation_walks_all_keys() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
         let server = RedisServer::start(&[]);
-        let snapshot = run(ShardPlan { load, ..in_turns() }, standalone(&server), 1).await;
+        let snapshot = run(TrialPlan { load, ..in_turns() }, standalone(&server), 1).await;
         let counts: Vec<u64> = snapshot.operations.iter().map(|operation| operation.tally.succeeded).collect();
         assert_eq!(counts, [100, 1000]);
         // 100 SETs in sequence hit all 100 keys, wherever they begin.

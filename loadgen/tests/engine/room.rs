@@ -1,12 +1,12 @@
 //! Requests of an open loop that wait for room on a connection, which counts as the target's fault.
 
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan};
 use crate::peer::Peer;
 
-fn reads(connections: u32, per_second: u64, nanoseconds: u64) -> ShardPlan {
-    ShardPlan {
+fn reads(connections: u32, per_second: u64, nanoseconds: u64) -> TrialPlan {
+    TrialPlan {
         connections,
         load: open_loop(per_second),
         bound: Bound::Duration { nanoseconds },

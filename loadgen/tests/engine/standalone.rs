@@ -43,12 +43,11 @@ async fn preload_writes_each_key_once() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.workload.keys.count = 1001;
-    plan.shards = 2;
+    (plan.shards, plan.connections) = (2, 4);
     for mode in [Preload::Always, Preload::FillMissing] {
         for shard in 0..2 {
-            plan.shard = shard;
             plan.preload.clone_from(&mode);
-            let mut bench = Bench::new(plan.clone(), standalone(&server), 2);
+            let mut bench = Bench::new(plan.clone().of_shard(shard), standalone(&server), 2);
             bench.connect().await;
             assert_eq!(bench.preload().await, [500, 501][shard as usize]);
         }
@@ -167,15 +166,14 @@ async fn partitioned_keys_are_each_written_once() {
     let server = RedisServer::start(&[]);
     for shard in 0..3 {
         let mut plan = plan();
-        plan.shard = shard;
         plan.shards = 3;
         plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
         plan.workload.keys.count = 300;
         plan.workload.keys.pattern = KeyPattern::Partitioned;
-        plan.bound = Bound::Requests { count: 100, max_nanoseconds: 20 * SECOND };
-        plan.connections = 2;
+        plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
+        plan.connections = 6;
         plan.pipeline = 3;
-        assert_eq!(run(plan, standalone(&server), 2).await.total.succeeded, 100);
+        assert_eq!(run(plan.of_shard(shard), standalone(&server), 2).await.total.succeeded, 100);
     }
     let mut connection = server.connection();
     for key in 0..300 {
@@ -414,14 +412,13 @@ async fn shards_together_walk_the_keys() {
     let server = RedisServer::start(&[]);
     for shard in 0..2 {
         let mut plan = plan();
-        plan.shard = shard;
-        plan.shards = 2;
+        (plan.shards, plan.connections) = (2, 4);
         plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
         plan.workload.keys.count = 600;
         plan.workload.keys.pattern = KeyPattern::Sequential;
         plan.load = open_loop(20_000);
-        plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
-        assert_eq!(run(plan, standalone(&server), 2).await.total.succeeded, 300);
+        plan.bound = Bound::Requests { count: 600, max_nanoseconds: 20 * SECOND };
+        assert_eq!(run(plan.of_shard(shard), standalone(&server), 2).await.total.succeeded, 300);
     }
     let mut connection = server.connection();
     let keys: u64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();

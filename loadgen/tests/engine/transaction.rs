@@ -2,7 +2,7 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, ShardPlan, Topology, Transaction, Wait};
+use redisbench_wire::plan::{Bound, Load, Topology, Transaction, TrialPlan, Wait};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{
@@ -12,7 +12,7 @@ use crate::harness::{
 const SIZE: u32 = 5;
 
 /// SETs in transactions of five.
-fn transactions(shared_keys: bool) -> ShardPlan {
+fn transactions(shared_keys: bool) -> TrialPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__")];
     plan.workload.options.transaction = Some(Transaction { size: SIZE, shared_keys });
@@ -21,7 +21,7 @@ fn transactions(shared_keys: bool) -> ShardPlan {
     plan
 }
 
-fn clustered() -> ShardPlan {
+fn clustered() -> TrialPlan {
     let mut plan = transactions(true);
     plan.target.topology = Topology::Cluster;
     plan.connections = 6;
@@ -36,7 +36,7 @@ fn kinds(snapshot: &Snapshot) -> Vec<(&str, u64)> {
 async fn a_transaction_is_one_request() {
     for load in [Load::ClosedLoop, open_loop(5000)] {
         let server = RedisServer::start(&[]);
-        let snapshot = run(ShardPlan { load, ..transactions(false) }, standalone(&server), 2).await;
+        let snapshot = run(TrialPlan { load, ..transactions(false) }, standalone(&server), 2).await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (500, 500), "{:?}", snapshot.errors);
         assert_eq!([server.calls("multi"), server.calls("exec")], [500, 500]);
         assert_eq!(server.calls("set"), 500 * u64::from(SIZE));
@@ -102,7 +102,7 @@ async fn a_transaction_that_moved_is_sent_again_as_a_whole() {
     wrong.slots.as_mut().unwrap().fill(1);
     for load in [Load::ClosedLoop, open_loop(5000)] {
         cluster.reset_statistics();
-        let snapshot = run(ShardPlan { load, ..clustered() }, wrong.clone(), 1).await;
+        let snapshot = run(TrialPlan { load, ..clustered() }, wrong.clone(), 1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (500, 0), "{:?}", snapshot.errors);
         assert!(snapshot.total.redirected > 0 && snapshot.total.redirect_hops == snapshot.total.redirected);
         // A refused transaction executed none of its commands.
@@ -129,7 +129,7 @@ async fn a_transaction_is_asked_for_where_its_slot_is_going() {
 }
 
 /// SETs with a WAIT of 50 ms for a number of replicas, and GETs.
-fn waiting(replicas: u32, timeout_milliseconds: u64) -> ShardPlan {
+fn waiting(replicas: u32, timeout_milliseconds: u64) -> TrialPlan {
     let mut plan = plan();
     let wait = Wait { replicas, timeout_milliseconds, operations: vec![1] };
     plan.workload.options.wait = Some(wait);

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, KeyPattern, Preload, ShardPlan, Verify};
+use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 
 use crate::harness::{
@@ -17,7 +17,7 @@ use crate::peer::command;
 const KEYS: u64 = 500;
 
 /// Reads and writes over a few keys, all followed.
-fn values() -> ShardPlan {
+fn values() -> TrialPlan {
     let mut plan = plan();
     plan.verify = Verify::Values;
     plan.preload = Preload::Always;
@@ -47,7 +47,7 @@ fn assert_clean(snapshot: &Snapshot) {
 #[tokio::test]
 async fn a_server_that_keeps_its_data_has_nothing_against_it() {
     let redis = RedisServer::start(&[]);
-    let with = |change: fn(&mut ShardPlan)| {
+    let with = |change: fn(&mut TrialPlan)| {
         let mut plan = values();
         change(&mut plan);
         plan
@@ -84,8 +84,8 @@ async fn shards_have_keys_of_their_own() {
     for pattern in [KeyPattern::Uniform, KeyPattern::Sequential] {
         for shard in 0..3 {
             let mut plan = values();
-            (plan.shard, plan.shards, plan.workload.keys.pattern) = (shard, 3, pattern);
-            let snapshot = run(plan, standalone(&redis), 1).await;
+            (plan.shards, plan.connections, plan.workload.keys.pattern) = (3, 24, pattern);
+            let snapshot = run(plan.of_shard(shard), standalone(&redis), 1).await;
             assert_clean(&snapshot);
             assert_eq!(
                 verification(&snapshot).read_keys,
@@ -103,7 +103,7 @@ async fn a_cluster_that_keeps_its_data_has_nothing_against_it() {
     wrong.slots.as_mut().unwrap().rotate_left(5000);
     // With the right map, and with one that causes redirects.
     for (map, load) in [(topology(&cluster), plan().load), (wrong, open_loop(2_000))] {
-        let snapshot = run(ShardPlan { load, ..values() }, map, 2).await;
+        let snapshot = run(TrialPlan { load, ..values() }, map, 2).await;
         assert_clean(&snapshot);
         assert_eq!(verification(&snapshot).read_keys, KEYS);
     }

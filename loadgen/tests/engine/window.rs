@@ -1,7 +1,7 @@
 //! The borders of the measurement, with replies that the test times: each request counts exactly once, in the period of its due time or its
 //! send.
 
-use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, Load, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
@@ -12,7 +12,7 @@ const WINDOW: usize = 4;
 /// Longer than a busy machine needs for the first sends.
 const WHILE: u64 = 500 * MILLISECOND;
 
-fn plan_of(load: Load) -> ShardPlan {
+fn plan_of(load: Load) -> TrialPlan {
     let mut plan = plan();
     plan.load = load;
     (plan.connections, plan.pipeline) = (2, 2);
@@ -21,7 +21,7 @@ fn plan_of(load: Load) -> ShardPlan {
 }
 
 /// Starts against a server that does not reply, and waits until the connections are full.
-async fn started(plan: ShardPlan, peer: &Peer) -> Bench {
+async fn started(plan: TrialPlan, peer: &Peer) -> Bench {
     peer.hold();
     let mut bench = Bench::new(plan, peer.topology(), 1);
     bench.connect().await;
@@ -142,10 +142,10 @@ async fn shards_with_unequal_numbers_each_send_their_own() {
         let counts = [3, 40];
         let mut benches = Vec::new();
         for (shard, count) in counts.into_iter().enumerate() {
-            let mut plan = plan_of(load.clone());
-            (plan.shard, plan.shards) = (shard as u32, 2);
-            plan.bound = Bound::Requests { count, max_nanoseconds: 20 * SECOND };
-            let mut bench = Bench::new(plan, peer.topology(), 2);
+            let plan = TrialPlan { shards: 2, connections: 4, ..plan_of(load.clone()) };
+            let mut part = plan.of_shard(shard as u32);
+            part.bound = Bound::Requests { count, max_nanoseconds: 20 * SECOND };
+            let mut bench = Bench::new(part, peer.topology(), 2);
             bench.connect().await;
             benches.push(bench);
         }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redisbench_testkit::servers::{PATIENCE, RedisServer};
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -19,21 +19,21 @@ pub async fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A closed loop that saturates one worker.
-pub fn saturating() -> ShardPlan {
-    ShardPlan { connections: 16, pipeline: 16, ..lasting(plan(), 500) }
+pub fn saturating() -> TrialPlan {
+    TrialPlan { connections: 16, pipeline: 16, ..lasting(plan(), 500) }
 }
 
 /// A load that needs almost no processor time.
-pub fn easy() -> ShardPlan {
-    ShardPlan { load: open_loop(500), ..lasting(plan(), 500) }
+pub fn easy() -> TrialPlan {
+    TrialPlan { load: open_loop(500), ..lasting(plan(), 500) }
 }
 
-pub fn lasting(plan: ShardPlan, milliseconds: u64) -> ShardPlan {
-    ShardPlan { bound: Bound::Duration { nanoseconds: milliseconds * MILLISECOND }, ..plan }
+pub fn lasting(plan: TrialPlan, milliseconds: u64) -> TrialPlan {
+    TrialPlan { bound: Bound::Duration { nanoseconds: milliseconds * MILLISECOND }, ..plan }
 }
 
 /// A worker with all connections made.
-pub async fn ready(plan: ShardPlan, server: &RedisServer) -> Bench {
+pub async fn ready(plan: TrialPlan, server: &RedisServer) -> Bench {
     let mut bench = Bench::new(plan, standalone(server), 1);
     bench.connect().await;
     bench
@@ -47,7 +47,7 @@ pub async fn measuring(bench: &Bench) {
 }
 
 /// Repeats `plan` until `is_silent` accepts a run, because other processes may disturb the machine for a while.
-pub async fn until_silent(plan: ShardPlan, is_silent: impl Fn(&Snapshot) -> bool) -> Snapshot {
+pub async fn until_silent(plan: TrialPlan, is_silent: impl Fn(&Snapshot) -> bool) -> Snapshot {
     let server = RedisServer::start(&[]);
     let mut bench = ready(plan, &server).await;
     let begin = Instant::now();

@@ -111,7 +111,7 @@ async fn a_shaped_downlink_shows_as_a_rate_that_never_rises() {
     assert!(interface.busiest_sent_bytes_per_second < BYTES_PER_SECOND / 4, "{interface:?}");
 }
 
-async fn run(mut plan: redisbench_wire::plan::ShardPlan, server: SocketAddr) -> Snapshot {
+async fn run(mut plan: redisbench_wire::plan::TrialPlan, server: SocketAddr) -> Snapshot {
     plan.connections = 8;
     plan.pipeline = 2;
     let mut bench = Bench::new(plan, at(server), 1);

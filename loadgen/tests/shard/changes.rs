@@ -4,7 +4,7 @@ use std::process::Command;
 
 use redisbench_testkit::log::{assert_begins, assert_ends, is_timed, now};
 use redisbench_testkit::servers::{RedisCluster, wait_until};
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::{Change, ChangeKind};
 use redisbench_wire::{Detail, ShardPhase};
@@ -18,7 +18,7 @@ const RATE: u64 = 2000;
 const LENGTH: u64 = 10;
 
 /// Long enough for a failover with its timeout of half a second.
-fn plan_of(cluster: &RedisCluster) -> ShardPlan {
+fn plan_of(cluster: &RedisCluster) -> TrialPlan {
     let mut plan = clustered(&cluster.nodes[1].endpoint());
     plan.load = open_loop(RATE);
     plan.bound = Bound::Duration { nanoseconds: LENGTH * SECOND };
@@ -37,7 +37,7 @@ async fn under_load(what: &str, cluster: &mut RedisCluster, change: impl FnOnce(
 async fn planned_load(
     what: &str,
     cluster: &mut RedisCluster,
-    plan: &ShardPlan,
+    plan: &TrialPlan,
     change: impl FnOnce(&mut RedisCluster),
 ) -> Snapshot {
     let shard = Shard::start(None).await;
@@ -67,7 +67,7 @@ async fn planned_load(
     snapshot
 }
 
-fn length_of(plan: &ShardPlan) -> u64 {
+fn length_of(plan: &TrialPlan) -> u64 {
     match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds / SECOND,
         Bound::Requests { .. } => unreachable!("it ends by time"),

@@ -1,7 +1,7 @@
 //! Deletes all keys of the shard and no others.
 
 use redisbench_testkit::servers::{ClosedPort, RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::{AbortThen, RefusalCode, ShardPhase};
 
 use crate::client::Shard;
@@ -11,8 +11,7 @@ use crate::plans::{SECOND, authenticated, clustered, plan};
 const FOREIGN: [&str; 5] = ["r", "rb:1", "rb:0250", "rb:0999", "other:0001"];
 
 /// Numbers 500 to 749, padded to four digits.
-fn middle(plan: ShardPlan) -> ShardPlan {
-    let mut plan = ShardPlan { shard: 0, shards: 1, ..plan };
+fn middle(mut plan: TrialPlan) -> TrialPlan {
     (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.width) = (500, 250, 4);
     plan
 }
@@ -56,9 +55,10 @@ async fn a_shard_leaves_the_parts_of_others() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     // The requests of shard 0 of 4 use keys of all four.
-    let mut part = ShardPlan { shards: 4, ..plan(&redis.endpoint()) };
-    part.workload.operations.remove(0);
-    shard.plan(1, &part).await.unwrap();
+    let bound = Bound::Requests { count: 20_000, max_nanoseconds: 30 * SECOND };
+    let mut plan = TrialPlan { shards: 4, connections: 16, bound, ..plan(&redis.endpoint()) };
+    plan.workload.operations.remove(0);
+    shard.plan(1, &plan).await.unwrap();
     shard.run(1).await;
     let all = keys(&redis);
     assert!(all > 900, "{all}");
@@ -84,7 +84,7 @@ async fn what_was_stopped_before_its_start_is_deleted_too() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     let endless = Bound::Duration { nanoseconds: 50 * SECOND };
-    shard.plan(1, &ShardPlan { bound: endless, ..plan(&redis.endpoint()) }).await.unwrap();
+    shard.plan(1, &TrialPlan { bound: endless, ..plan(&redis.endpoint()) }).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     shard.abort(AbortThen::Stop).await.unwrap();
     assert_eq!(shard.cleaned_up().await, 1000);

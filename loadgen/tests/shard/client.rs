@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
@@ -155,9 +155,9 @@ impl Shard {
         self.call(Method::GET, path::STATE, &Value::Null).await.unwrap()
     }
 
-    pub async fn plan(&self, epoch: u64, plan: &ShardPlan) -> Called<ShardState> {
-        let request = PlanRequest { epoch, hash: plan.hash(), plan: plan.clone() };
-        self.call(Method::PUT, &path::trial(plan.trial), &request).await
+    pub async fn plan(&self, epoch: u64, plan: &TrialPlan) -> Called<ShardState> {
+        let request = PlanRequest { epoch, hash: plan.hash(RUN, self.trial), plan: plan.clone().into() };
+        self.call(Method::PUT, &path::trial(self.trial), &request).await
     }
 
     pub async fn start_at(&self, epoch: u64, attempt: u32, start_nanoseconds: u64) -> Called<AcceptedStart> {

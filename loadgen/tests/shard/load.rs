@@ -2,7 +2,7 @@
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, Preload, ShardPlan};
+use redisbench_wire::plan::{Bound, Preload, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
@@ -10,8 +10,8 @@ use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
 
 /// A load that only a stop ends.
-fn endless(plan: ShardPlan) -> ShardPlan {
-    ShardPlan { bound: Bound::Duration { nanoseconds: 50 * SECOND }, warmup_nanoseconds: 0, ..plan }
+fn endless(plan: TrialPlan) -> TrialPlan {
+    TrialPlan { bound: Bound::Duration { nanoseconds: 50 * SECOND }, warmup_nanoseconds: 0, ..plan }
 }
 
 /// Every request has exactly one outcome, and the parts add up to the total.
@@ -110,7 +110,7 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     let endless = endless(plan(&redis.endpoint()));
-    shard.plan(1, &ShardPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await.unwrap();
+    shard.plan(1, &TrialPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
@@ -136,7 +136,7 @@ async fn trials_follow_one_another() {
     shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
     let first = shard.run(1).await;
     shard.trial = 1;
-    shard.plan(1, &ShardPlan { trial: 1, ..plan(&redis.endpoint()) }).await.unwrap();
+    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
     let second = shard.run(1).await;
     assert_balanced(&second);
     assert_eq!((first.total.succeeded, second.total.succeeded), (5000, 5000));
@@ -151,7 +151,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
     let cluster = RedisCluster::start(2);
     let shard = Shard::start(None).await;
     // Empty slots can change their owner at once.
-    let mut plan = ShardPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
+    let mut plan = TrialPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
     plan.workload.operations = vec![operation("read", 1, "GET __key__")];
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::{Detail, ShardPhase};
 use tokio::process::Command;
 
@@ -28,7 +28,7 @@ async fn shard_with(hosts: &Path) -> Shard {
     Shard::start_by(None, &[], own_hosts).await
 }
 
-fn steady(endpoint: &str) -> ShardPlan {
+fn steady(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
     plan.timeouts.request_nanoseconds = SECOND;
     plan.load = open_loop(RATE);

@@ -1,6 +1,5 @@
-use redisbench_wire::plan::{Bound, Operation, Preload, ShardPlan, Timeouts, Topology, Values};
+use redisbench_wire::plan::{Bound, Operation, Preload, Timeouts, Topology, TrialPlan, Values};
 
-use crate::client::RUN;
 pub use crate::open_loop::open_loop;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -10,16 +9,15 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
 }
 
 /// A short closed loop of two operations at `endpoint`.
-pub fn plan(endpoint: &str) -> ShardPlan {
-    let mut plan = ShardPlan {
-        run: RUN.into(),
+pub fn plan(endpoint: &str) -> TrialPlan {
+    let mut plan = TrialPlan {
         preload: Preload::Always,
         connections: 4,
         pipeline: 4,
         warmup_nanoseconds: SECOND / 10,
         bound: Bound::Requests { count: 5000, max_nanoseconds: 30 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
-        ..ShardPlan::basic(endpoint)
+        ..TrialPlan::basic(endpoint)
     };
     plan.workload.operations = vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")];
     plan.target.name = "cart".into();
@@ -29,14 +27,14 @@ pub fn plan(endpoint: &str) -> ShardPlan {
 }
 
 /// The same plan with credentials.
-pub fn authenticated(endpoint: &str) -> ShardPlan {
+pub fn authenticated(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
     plan.target.authenticate = true;
     plan
 }
 
 /// The same plan for a cluster.
-pub fn clustered(endpoint: &str) -> ShardPlan {
+pub fn clustered(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
     plan.target.topology = Topology::Cluster;
     plan

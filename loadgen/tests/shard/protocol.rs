@@ -100,12 +100,10 @@ async fn another_plan_is_a_conflict() {
     let closed = ClosedPort::take();
     let mut plan = plan(&closed.endpoint());
     let state = shard.plan(1, &plan).await.unwrap().body;
-    assert_eq!((state.phase, state.plan_hash), (ShardPhase::Preparing, Some(plan.hash())));
-    assert_eq!(shard.plan(1, &plan).await.unwrap().body.plan_hash, Some(plan.hash()));
+    assert_eq!((state.phase, state.plan_hash), (ShardPhase::Preparing, Some(plan.hash(RUN, 0))));
+    assert_eq!(shard.plan(1, &plan).await.unwrap().body.plan_hash, Some(plan.hash(RUN, 0)));
     plan.pipeline += 1;
     assert_eq!(shard.plan(1, &plan).await.unwrap_err().1.body.code, RefusalCode::PlanConflict);
-    plan.run = "another".into();
-    assert_eq!(shard.plan(1, &plan).await.unwrap_err().1.body.code, RefusalCode::Malformed);
     assert_eq!(shard.snapshot(Detail::Live).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
 }
 

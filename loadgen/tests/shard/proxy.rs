@@ -2,7 +2,7 @@
 
 use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
@@ -12,7 +12,7 @@ use crate::plans::{SECOND, open_loop, plan};
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;
 
-fn steady(endpoint: &str) -> ShardPlan {
+fn steady(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
     plan.load = open_loop(RATE);
     plan.timeouts.request_nanoseconds = SECOND;

@@ -2,7 +2,7 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, ShardPlan};
+use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, TrialPlan};
 use redisbench_wire::snapshot::{NodeTally, Snapshot};
 use redisbench_wire::topology::ChangeKind;
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
@@ -11,7 +11,7 @@ use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, clustered, open_loop, operation};
 
-fn reading(cluster: &RedisCluster, from: ReadFrom) -> ShardPlan {
+fn reading(cluster: &RedisCluster, from: ReadFrom) -> TrialPlan {
     let mut plan = clustered(&cluster.nodes[0].endpoint());
     plan.target.read_from = from;
     plan.connections = 12;

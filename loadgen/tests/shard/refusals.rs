@@ -1,7 +1,7 @@
 //! Errors of a target and their report: the reason, the fix, and exit code 64.
 
 use redisbench_testkit::servers::{ClosedPort, RedisCluster, RedisServer};
-use redisbench_wire::plan::{ShardPlan, Values};
+use redisbench_wire::plan::{TrialPlan, Values};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 
 use crate::client::Shard;
@@ -10,7 +10,7 @@ use crate::plans::{authenticated, clustered, operation, plan};
 const PASSWORD: &str = "correct-horse";
 
 /// Sends the plan to a shard, waits for the failure, and lets the shard end.
-async fn failure_of(plan: &ShardPlan, credentials: Option<(&str, &str)>) -> ShardFailure {
+async fn failure_of(plan: &TrialPlan, credentials: Option<(&str, &str)>) -> ShardFailure {
     let mut shard = Shard::start(credentials).await;
     shard.plan(1, plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
@@ -221,7 +221,7 @@ async fn database_that_is_not_there() {
 
 async fn more_connections_than_clients() {
     let redis = RedisServer::start(&["--maxclients", "10"]);
-    let failure = failure_of(&ShardPlan { connections: 40, ..plan(&redis.endpoint()) }, None).await;
+    let failure = failure_of(&TrialPlan { connections: 40, ..plan(&redis.endpoint()) }, None).await;
     let parts = ["max number of clients", "raise the server's maxclients or lower spec.load.connections"];
     assert_told(&failure, FailureReason::Unreachable, &parts);
 }
@@ -247,13 +247,13 @@ async fn server_without_room_for_the_keys() {
 #[tokio::test]
 async fn more_connections_than_open_files() {
     let redis = RedisServer::start(&[]);
-    let plan = ShardPlan { connections: u32::MAX, ..plan(&redis.endpoint()) };
+    let plan = TrialPlan { connections: u32::MAX, ..plan(&redis.endpoint()) };
     let failure = failure_of(&plan, None).await;
     assert_told(&failure, FailureReason::Resources, &["4294967295 connections", "open files"]);
 }
 
 #[tokio::test]
 async fn plan_that_cannot_be_run() {
-    let plan = ShardPlan { connections: 0, ..plan("127.0.0.1:1") };
+    let plan = TrialPlan { connections: 0, ..plan("127.0.0.1:1") };
     assert_told(&failure_of(&plan, None).await, FailureReason::BadPlan, &["connections is 0"]);
 }

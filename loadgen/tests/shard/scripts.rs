@@ -2,7 +2,7 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Script, ShardPlan};
+use redisbench_wire::plan::{Bound, Script, TrialPlan};
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 
 use crate::client::Shard;
@@ -13,7 +13,7 @@ const LIBRARY: &str =
     "#!lua name=counters\nredis.register_function('count', function(keys) return redis.call('INCR', keys[1]) end)";
 
 /// Counters, incremented by the script with digest `sha`.
-fn counting(plan: ShardPlan, sha: &str) -> ShardPlan {
+fn counting(plan: TrialPlan, sha: &str) -> TrialPlan {
     let mut plan = plan;
     plan.preload = redisbench_wire::plan::Preload::None;
     plan.workload.keys.prefix = "counter:".into();

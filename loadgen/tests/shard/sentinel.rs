@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use redisbench_testkit::log::{Log, TOLERANCE, assert_begins, assert_ends, is_timed, now};
 use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
-use redisbench_wire::plan::{Bound, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::ChangeKind;
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
@@ -112,7 +112,7 @@ impl Group {
         Self { primary, replica, sentinels }
     }
 
-    fn plan(&self) -> ShardPlan {
+    fn plan(&self) -> TrialPlan {
         let mut plan = plan(&self.sentinels[0].endpoint());
         plan.target.endpoints = self.sentinels.iter().map(Sentinel::endpoint).collect();
         plan.target.topology = Topology::Sentinel;

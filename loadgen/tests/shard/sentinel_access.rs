@@ -1,7 +1,7 @@
 //! Access to real sentinels: their own password, TLS, or neither while the servers use them.
 
 use redisbench_testkit::servers::{free_port, wait_until};
-use redisbench_wire::plan::{Bound, Sentinels, ShardPlan, Topology, Transport, Trust};
+use redisbench_wire::plan::{Bound, Sentinels, Topology, Transport, TrialPlan, Trust};
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ fn lines(directory: &TempDir, port: u16, (certificate, key): &Pair, authority: &
     ]
 }
 
-fn asking(sentinel: &str, own: Option<Sentinels>) -> ShardPlan {
+fn asking(sentinel: &str, own: Option<Sentinels>) -> TrialPlan {
     let mut plan = plan(sentinel);
     plan.target.topology = Topology::Sentinel;
     plan.target.master_name = Some("mymaster".into());
@@ -36,7 +36,7 @@ fn asking(sentinel: &str, own: Option<Sentinels>) -> ShardPlan {
     plan
 }
 
-async fn assert_refused(plan: &ShardPlan, files: &[(&str, &str)], reason: FailureReason, parts: &[&str]) {
+async fn assert_refused(plan: &TrialPlan, files: &[(&str, &str)], reason: FailureReason, parts: &[&str]) {
     let shard = Shard::start_with(None, files).await;
     shard.plan(1, plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
@@ -101,7 +101,7 @@ async fn sentinels_of_servers_within_tls_are_within_it_too_unless_they_are_said_
     });
     let ca = authority.pem();
     let files = [("target-tls/ca.crt", &*ca)];
-    let within = |mut plan: ShardPlan| {
+    let within = |mut plan: TrialPlan| {
         let mut tls = trusting(Trust::Mounted);
         // Sentinels name the primary by its address, which is not in its certificate.
         tls.server_name = Some("localhost".into());

@@ -2,7 +2,7 @@
 
 use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
+use redisbench_wire::plan::{Bound, Preload, Transaction, TrialPlan};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
 use redisbench_wire::{AbortThen, Detail, Probe, ShardPhase};
 
@@ -10,12 +10,12 @@ use crate::client::{Shard, eventually};
 use crate::open_loop::open_loop;
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
 
-fn asking(mut plan: ShardPlan) -> ShardPlan {
+fn asking(mut plan: TrialPlan) -> TrialPlan {
     plan.measurement.server_stats = true;
     plan
 }
 
-async fn run(plan: &ShardPlan) -> Snapshot {
+async fn run(plan: &TrialPlan) -> Snapshot {
     let shard = Shard::start(None).await;
     shard.plan(1, plan).await.unwrap();
     measured(&shard).await

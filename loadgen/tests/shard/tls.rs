@@ -6,7 +6,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
 use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
-use redisbench_wire::plan::{ShardPlan, Tls, TlsVersion, Topology, Trust};
+use redisbench_wire::plan::{Tls, TlsVersion, Topology, TrialPlan, Trust};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 use tempfile::TempDir;
 
@@ -110,13 +110,13 @@ pub fn trusting(trust: Trust) -> Tls {
     Tls { trust, client_certificate: false, server_name: None, minimum_version: TlsVersion::Tls12 }
 }
 
-fn within(tls: Tls, endpoint: &str) -> ShardPlan {
+fn within(tls: Tls, endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
     plan.target.tls = Some(tls);
     plan
 }
 
-async fn failure_of(plan: &ShardPlan, files: &[(&str, &str)]) -> ShardFailure {
+async fn failure_of(plan: &TrialPlan, files: &[(&str, &str)]) -> ShardFailure {
     let mut shard = Shard::start_with(None, files).await;
     shard.plan(1, plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
@@ -126,7 +126,7 @@ async fn failure_of(plan: &ShardPlan, files: &[(&str, &str)]) -> ShardFailure {
     failure
 }
 
-async fn assert_told(plan: &ShardPlan, files: &[(&str, &str)], parts: &[&str]) {
+async fn assert_told(plan: &TrialPlan, files: &[(&str, &str)], parts: &[&str]) {
     let failure = failure_of(plan, files).await;
     for part in parts {
         assert!(failure.message.contains(part), "{part:?} is not in {failure:?}");
@@ -135,7 +135,7 @@ async fn assert_told(plan: &ShardPlan, files: &[(&str, &str)], parts: &[&str]) {
 
 /// Runs the whole plan, and compares the counts with the server's own.
 async fn assert_runs(
-    plan: &ShardPlan,
+    plan: &TrialPlan,
     credentials: Option<(&str, &str)>,
     files: &[(&str, &str)],
     server: &RedisServer,

@@ -1,7 +1,7 @@
 //! Several trials in one process.
 
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, Part, Preload, ShardPlan};
+use redisbench_wire::plan::{Bound, Part, Preload, TrialPlan};
 use redisbench_wire::{Detail, RefusalCode, ShardPhase};
 
 use crate::client::Shard;
@@ -12,8 +12,8 @@ fn connections(redis: &RedisServer) -> usize {
     redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() - 1
 }
 
-fn short(redis: &RedisServer, trial: u32) -> ShardPlan {
-    let mut plan = ShardPlan { trial, shard: 0, shards: 1, connections: 3, ..plan(&redis.endpoint()) };
+fn short(redis: &RedisServer) -> TrialPlan {
+    let mut plan = TrialPlan { connections: 3, ..plan(&redis.endpoint()) };
     plan.warmup_nanoseconds = 0;
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 10 * SECOND };
     plan
@@ -23,7 +23,7 @@ fn short(redis: &RedisServer, trial: u32) -> ShardPlan {
 async fn no_connection_is_left_between_two_trials() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::start(None).await;
-    shard.plan(1, &short(&redis, 0)).await.unwrap();
+    shard.plan(1, &short(&redis)).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     assert_eq!(shard.drain(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
     let first = shard.run(1).await;
@@ -35,7 +35,7 @@ async fn no_connection_is_left_between_two_trials() {
     assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
 
     shard.trial = 1;
-    shard.plan(1, &short(&redis, 1)).await.unwrap();
+    shard.plan(1, &short(&redis)).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     assert_eq!(connections(&redis), 3);
     let second = shard.run(1).await;
@@ -50,11 +50,11 @@ async fn elements_are_added_before_the_load_by_each_shard_its_part() {
     let words = |command: &str| command.split(' ').map(|word| vec![Part::Literal(word.to_owned())]).collect::<Vec<_>>();
     let mut elements = words("ZADD z");
     elements.extend([vec![Part::Score], vec![Part::Literal("element:".into()), Part::Sequence]]);
-    let mut plan = ShardPlan { shards: 4, ..short(&redis, 0) };
+    let mut plan = TrialPlan { shards: 4, connections: 12, ..short(&redis) };
     plan.preload = Preload::Elements { count: 1_003, arguments: elements };
     plan.workload.operations.truncate(1);
     plan.workload.operations[0].arguments = words("ZPOPMIN z");
-    plan.bound = Bound::Requests { count: 300, max_nanoseconds: 10 * SECOND };
+    plan.bound = Bound::Requests { count: 1200, max_nanoseconds: 10 * SECOND };
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;

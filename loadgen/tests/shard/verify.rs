@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, KeyPattern, ShardPlan, Values, Verify};
+use redisbench_wire::plan::{Bound, KeyPattern, TrialPlan, Values, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 use redisbench_wire::{Detail, ShardPhase};
 
@@ -17,7 +17,7 @@ fn verification(snapshot: &Snapshot) -> &Verification {
 }
 
 /// Writes each key of a cluster once after the preload, in order.
-fn each_key_once(cluster: &RedisCluster) -> ShardPlan {
+fn each_key_once(cluster: &RedisCluster) -> TrialPlan {
     let mut plan = clustered(&cluster.nodes[1].endpoint());
     plan.verify = Verify::Values;
     plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
@@ -33,7 +33,7 @@ fn each_key_once(cluster: &RedisCluster) -> ShardPlan {
 /// Preloads, runs `before`, and then the load with `change` in the middle of it.
 async fn under_load(
     cluster: &mut RedisCluster,
-    plan: &ShardPlan,
+    plan: &TrialPlan,
     before: impl FnOnce(&mut RedisCluster),
     change: impl FnOnce(&mut RedisCluster),
 ) -> Snapshot {

@@ -58,7 +58,7 @@ impl Subject<'_> {
 
     fn shards_of(&self, index: u32) -> u32 {
         let trial = self.plan.and_then(|plan| plan.trial(index, &self.status.trials));
-        trial.map_or(self.spec.shards.count, |trial| trial.spec.shards.count)
+        trial.map_or(self.spec.shards.count, |trial| trial.spec.plan.shards)
     }
 
     /// The number of shards in the current trial.
@@ -68,7 +68,7 @@ impl Subject<'_> {
 
     /// The number of pods of the run: the shards of its largest trial.
     pub fn pods(&self) -> u32 {
-        self.plan.map_or(self.spec.shards.count, |plan| plan.largest().shards.count)
+        self.plan.map_or(self.spec.shards.count, |plan| plan.largest().plan.shards)
     }
 }
 

@@ -207,7 +207,6 @@ impl Executor<'_> {
             wall_clock: shared.environment.wall_clock.clone(),
             ..ConductorConfig::of(&trial, &self.run.id, epoch)
         };
-        let plans = config.plans.clone();
         let (index, of, run) = (trial.index, trial.of, self.run.clone());
         let wake = self.context.wake.clone();
         let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
@@ -223,7 +222,7 @@ impl Executor<'_> {
                 trial: index,
                 of,
             },
-            finish: Box::new(move |outcome| Finished::of(&run, &trial, &plans, &outcome)),
+            finish: Box::new(move |outcome| Finished::of(&run, &trial, &outcome)),
             // If the queue is full, the periodic reconciliation is soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
             run: self.run.clone(),

@@ -2,7 +2,6 @@ use redisbench_benchmark::api::status::{Artifact, ShardCounts, Summary};
 use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
 use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::report;
-use redisbench_wire::plan::ShardPlan;
 
 use super::Bytes;
 use crate::controller::build::Run;
@@ -22,12 +21,12 @@ pub struct Finished {
 
 impl Finished {
     /// Merges and judges `outcome`.
-    pub fn of(run: &Run, trial: &Trial, plans: &[ShardPlan], outcome: &Outcome) -> Self {
-        let report = match report::Finished::of_trial(&run.benchmark, trial, plans, outcome) {
+    pub fn of(run: &Run, trial: &Trial, outcome: &Outcome) -> Self {
+        let report = match report::Finished::of_trial(&run.benchmark, &run.id, trial, outcome) {
             Ok(report) => report,
             Err(error) => {
                 let message = format!("the shards' results are unusable: {}", chain(&error));
-                return Self::unmeasured(trial.of, plans.len(), "ResultUnusable", message);
+                return Self::unmeasured(trial.of, trial.spec.plan.shards, "ResultUnusable", message);
             }
         };
         let artifact = |(index, (name, _)): (usize, &(String, String))| Artifact {
@@ -49,11 +48,10 @@ impl Finished {
     /// A trial of `shards` that failed because of a bug in the operator.
     pub fn broken(of: u32, shards: usize) -> Self {
         let message = "the operator failed while conducting the run; see its log, and please report it";
-        Self::unmeasured(of, shards, "InternalError", message.into())
+        Self::unmeasured(of, u32::try_from(shards).unwrap_or(u32::MAX), "InternalError", message.into())
     }
 
-    fn unmeasured(of: u32, shards: usize, reason: &str, message: String) -> Self {
-        let desired = u32::try_from(shards).unwrap_or(u32::MAX);
+    fn unmeasured(of: u32, desired: u32, reason: &str, message: String) -> Self {
         Self {
             report: report::Finished {
                 topology: None,

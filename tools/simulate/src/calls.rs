@@ -67,7 +67,7 @@ impl SimulatedCalls {
     /// After a release only releases may follow, and none may precede a durable end.
     fn before_sending(&self, call: &Call) {
         let epoch = match call {
-            Call::Plan(request) => request.epoch,
+            Call::Plan(_, request) => request.epoch,
             Call::Start(_, request) => request.epoch,
             Call::Measure(_, request) => request.epoch,
             Call::Probe(_, request) => request.epoch,
@@ -161,8 +161,8 @@ impl ShardCalls for SimulatedCalls {
         state(self.call(shard, Call::State).await?)
     }
 
-    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Plan(Box::new(request.clone()))).await?)
+    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Plan(trial, request.clone())).await?)
     }
 
     async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {

@@ -17,6 +17,8 @@ use crate::search::OVERLOAD;
 #[derive(Clone, Debug)]
 pub struct Engine {
     plan: ShardPlan,
+    /// Length of the warm-up, planned or actual.
+    warmup: u64,
     pub start: AcceptedStart,
     /// Whether the rate exceeds the target's capacity.
     overloaded: bool,
@@ -26,7 +28,7 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(plan: ShardPlan, start: AcceptedStart, overloaded: bool) -> Self {
-        Self { plan, start, overloaded, stopped_at: None, ended: false }
+        Self { warmup: plan.warmup_nanoseconds, plan, start, overloaded, stopped_at: None, ended: false }
     }
 
     /// The trial and the attempt at it.
@@ -40,7 +42,7 @@ impl Engine {
 
     /// Ends the warm-up at `from`.
     pub fn measure_from(&mut self, from: u64) {
-        self.plan.warmup_nanoseconds = from.saturating_sub(self.start.start_nanoseconds);
+        self.warmup = from.saturating_sub(self.start.start_nanoseconds);
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -59,19 +61,18 @@ impl Engine {
         match self.plan.bound {
             Bound::Duration { nanoseconds } => nanoseconds,
             Bound::Requests { count, max_nanoseconds } => {
-                let warmup = self.plan.warmup_nanoseconds;
-                let last = self.due_before(warmup) + count.saturating_sub(1);
+                let last = self.due_before(self.warmup) + count.saturating_sub(1);
                 let request = u128::from(last) * u128::from(self.plan.shards) + u128::from(self.plan.shard);
                 let due = request * 1_000_000_000 / u128::from(self.rate());
                 let due = u64::try_from(due).unwrap_or(u64::MAX);
-                due.saturating_add(1).saturating_sub(warmup).min(max_nanoseconds)
+                due.saturating_add(1).saturating_sub(self.warmup).min(max_nanoseconds)
             }
         }
     }
 
     /// When the last request is due.
     pub fn planned_end(&self) -> u64 {
-        self.start.start_nanoseconds + self.plan.warmup_nanoseconds + self.measured()
+        self.start.start_nanoseconds + self.warmup + self.measured()
     }
 
     /// The number of this shard's requests due before `elapsed` nanoseconds after the start.
@@ -105,7 +106,7 @@ impl Engine {
     /// The measured requests at `now`.
     pub fn total(&self, now: u64) -> Tally {
         let elapsed = self.elapsed(now);
-        let warmup = self.due_before(self.plan.warmup_nanoseconds);
+        let warmup = self.due_before(self.warmup);
         self.tally(warmup, self.due_before(elapsed).max(warmup), if self.ended { 0 } else { 2 })
     }
 
@@ -132,7 +133,7 @@ impl Engine {
         let since = now.saturating_sub(self.start.start_nanoseconds);
         let second = u32::try_from(since / SECOND).unwrap_or(u32::MAX);
         let at = |second: u64| {
-            let warmup = self.due_before(self.plan.warmup_nanoseconds.min(self.elapsed_of(second * SECOND)));
+            let warmup = self.due_before(self.warmup.min(self.elapsed_of(second * SECOND)));
             let of = Self { ended: self.ended && second > since / SECOND, ..self.clone() };
             (warmup, of.total(self.start.start_nanoseconds + (second * SECOND).min(since)))
         };
@@ -165,9 +166,9 @@ impl Engine {
     pub fn snapshot(&self, now: u64, sequence: u64, (detail, second): (Detail, u32), host: &str) -> Snapshot {
         let plan = &self.plan;
         let start = self.start.start_nanoseconds;
-        let from = start + plan.warmup_nanoseconds;
+        let from = start + self.warmup;
         let elapsed = self.elapsed(now);
-        let warmup_due = self.due_before(plan.warmup_nanoseconds);
+        let warmup_due = self.due_before(self.warmup);
         let total = self.total(now);
         let warmup = self.tally(0, warmup_due.min(self.due_before(elapsed)), 0);
         // The lost writes equal the sum of identities too, so that none can be merged twice or not at all.

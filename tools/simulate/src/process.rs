@@ -25,7 +25,7 @@ pub type Processes = BTreeMap<IpAddr, Process>;
 pub enum Call {
     Clock,
     State,
-    Plan(Box<PlanRequest>),
+    Plan(u32, PlanRequest),
     Start(u32, StartRequest),
     Measure(u32, MeasureRequest),
     Probe(u32, ProbeRequest),
@@ -178,7 +178,7 @@ impl World {
                     Load::ClosedLoop => 0,
                 };
                 let overloaded = !self.scenario.holds(plan.trial, rate);
-                let engine = Engine::new(ShardPlan::clone(&plan), start, overloaded);
+                let engine = Engine::new(plan.clone(), start, overloaded);
                 let (run, shard, incarnation) = (process.run.clone(), process.shard, process.incarnation.clone());
                 let started = Started {
                     incarnation,
@@ -301,7 +301,7 @@ impl World {
     }
 
     /// Connects to the target, with possible delays and faults.
-    fn prepare(self: &Arc<Self>, address: IpAddr, preparation: u32, plan: &Arc<ShardPlan>) {
+    fn prepare(self: &Arc<Self>, address: IpAddr, preparation: u32, plan: &ShardPlan) {
         let wanted = plan.connections;
         let slow = self.chance(self.scenario.slow_shards);
         let (found, connected) = (self.between(1, 300), self.between(1, if slow { 20_000 } else { 700 }));
@@ -367,7 +367,7 @@ impl World {
         let now = process.clock(self.now());
         let (shard, incarnation) = (process.shard, process.incarnation.clone());
         let epoch = match &call {
-            Call::Plan(request) => Some(request.epoch),
+            Call::Plan(_, request) => Some(request.epoch),
             Call::Start(_, request) => Some(request.epoch),
             Call::Measure(_, request) => Some(request.epoch),
             Call::Probe(_, request) => Some(request.epoch),
@@ -376,7 +376,7 @@ impl World {
             Call::Clock | Call::State | Call::Snapshot(..) => None,
         };
         let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
-            Call::Plan(_) => format!("plan, epoch {epoch}"),
+            Call::Plan(..) => format!("plan, epoch {epoch}"),
             other => format!("{other:?}"),
         });
         let trial = &mut process.trial;
@@ -388,7 +388,7 @@ impl World {
                 Ok(None)
             }
             .map(|_: Option<()>| Answer::State(Box::new(trial.state()))),
-            Call::Plan(request) => trial.plan(now, request.plan.trial, *request).map(|todo| {
+            Call::Plan(of, request) => trial.plan(now, of, request).map(|todo| {
                 actions = todo;
                 Answer::State(Box::new(trial.state()))
             }),

@@ -1,19 +1,18 @@
 //! A small plan, from which tests and measuring tools start.
 
+use std::sync::Arc;
+
 use super::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Measurement, Operation, Part, PipelineMode, Preload, PreloadPace,
-    Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
+    Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, TrialPlan, Values, Verify, Workload, WorkloadOptions,
 };
 
 const SECOND: u64 = 1_000_000_000;
 
-impl ShardPlan {
-    /// One second of `GET` of ten keys in a closed loop, over one connection of the only shard of a run, with every breakdown.
+impl TrialPlan {
+    /// One second of `GET` of ten keys in a closed loop, over one connection of the only shard, with every breakdown.
     pub fn basic(endpoint: &str) -> Self {
         Self {
-            run: "run".into(),
-            trial: 0,
-            shard: 0,
             shards: 1,
             target: Target {
                 name: "redis".into(),
@@ -57,6 +56,18 @@ impl ShardPlan {
                 finished_nanoseconds: 600 * SECOND,
             },
         }
+    }
+
+    /// The part of shard `shard` in trial 0 of run `run`.
+    pub fn of_shard(self, shard: u32) -> ShardPlan {
+        Arc::new(self).part(&"run".into(), 0, shard)
+    }
+}
+
+/// The part of the first or only shard.
+impl From<TrialPlan> for ShardPlan {
+    fn from(plan: TrialPlan) -> Self {
+        plan.of_shard(0)
     }
 }
 

@@ -65,9 +65,18 @@ pub enum Bound {
     },
     /// A number of requests after the warm-up.
     Requests {
-        /// This shard's share.
+        /// Their number, at least one for each shard.
         count: u64,
         /// The longest time that this may take. Requests not sent by then are not scheduled.
         max_nanoseconds: u64,
     },
+}
+
+impl Bound {
+    /// The longest measurement.
+    pub fn longest_nanoseconds(self) -> u64 {
+        match self {
+            Self::Duration { nanoseconds: longest } | Self::Requests { max_nanoseconds: longest, .. } => longest,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Keys, Operation, Part, ShardPlan, Workload};
+use super::{Keys, Operation, Part, TrialPlan, Workload};
 
 /// Which replies of the target are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,10 +137,15 @@ pub struct Followed {
     pub step: Option<i64>,
 }
 
-impl ShardPlan {
+impl TrialPlan {
     /// The keys whose values are tracked; see [`Workload::followed`].
     pub fn followed(&self) -> Option<Followed> {
         self.workload.followed(self.verify)
+    }
+
+    /// How long written keys may be read back after the load.
+    pub fn last_read_nanoseconds(&self) -> u64 {
+        if self.followed().is_some() { Verify::LAST_READ_NANOSECONDS } else { 0 }
     }
 }
 

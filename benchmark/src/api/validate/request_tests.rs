@@ -51,7 +51,7 @@ fn transactions_stay_in_a_slot_of_a_cluster() {
     ] {
         let checked = validate(&with(&workload(prefix, command, keys)).spec, "cart").unwrap();
         let shared_keys = keys == "Shared";
-        assert_eq!(checked.workload.options.transaction, Some(plan::Transaction { size: 3, shared_keys }));
+        assert_eq!(checked.plan.workload.options.transaction, Some(plan::Transaction { size: 3, shared_keys }));
     }
     for (prefix, command, keys) in [
         ("rb:", "GET __key__", "Own"),
@@ -74,9 +74,9 @@ fn only_writes_wait_and_not_for_longer_than_a_request() {
     };
     let checked = validate(&with(&spec(json!({"replicas": 2}), 1)).spec, "cart").unwrap();
     let wait = plan::Wait { replicas: 2, timeout_milliseconds: 500, operations: vec![1] };
-    assert_eq!(checked.workload.options.wait, Some(wait));
+    assert_eq!(checked.plan.workload.options.wait, Some(wait));
     assert_eq!(
-        validate(&with(&spec(json!({}), 9)).spec, "cart").unwrap().workload.options,
+        validate(&with(&spec(json!({}), 9)).spec, "cart").unwrap().plan.workload.options,
         plan::WorkloadOptions::default()
     );
     assert_eq!(
@@ -106,7 +106,7 @@ fn what_was_missed_is_filled_by_reads_of_one_key() {
     let key = vec![plan::Part::Literal("user:".into()), plan::Part::Key];
     let expiry = vec![plan::Part::Integer { least: 1, most: 9, width: 0 }];
     let arguments = vec![literal("SET"), key, vec![plan::Part::Data], literal("EX"), expiry];
-    assert_eq!(checked.workload.options.fills, [plan::Fill { operation: 0, arguments }]);
+    assert_eq!(checked.plan.workload.options.fills, [plan::Fill { operation: 0, arguments }]);
     let none = problems(&spec("MGET __key__", json!({})));
     assert!(none[0].starts_with("spec.workload.onMiss: Fill: has no effect"), "{none:?}");
     let both = problems(&spec("GET __key__", json!({"transaction": {"size": 2}})));
@@ -122,8 +122,8 @@ fn scripts_are_called_by_their_names() {
     };
     let checked = validate(&with(&spec("EVALSHA __script:one__ 1 __key__")).spec, "cart").unwrap();
     let sha = plan::Part::Literal("e0e1f9fabfc9d4800c877a703b823ac0578ff8db".into());
-    assert_eq!(checked.workload.operations[0].arguments[1], [sha]);
-    assert_eq!(checked.workload.options.scripts, [plan::Script { name: "one".into(), source: "return 1".into() }]);
+    assert_eq!(checked.plan.workload.operations[0].arguments[1], [sha]);
+    assert_eq!(checked.plan.workload.options.scripts, [plan::Script { name: "one".into(), source: "return 1".into() }]);
     for (command, field, part) in [
         ("EVALSHA __script:two__ 1 __key__", "operations[0].command", "workload.scripts has no such name"),
         ("EVALSHA __script:one__ 2 __key__", "operations[0].command", "declares 2 keys, but only 1"),
@@ -142,7 +142,7 @@ fn a_mix_in_turns_has_no_parts_of_shards() {
             "mix": "Ratio", "keys": {"pattern": {"type": pattern}},
         }})
     };
-    assert!(validate(&with(&spec("Sequential")).spec, "cart").unwrap().workload.options.in_turns);
+    assert!(validate(&with(&spec("Sequential")).spec, "cart").unwrap().plan.workload.options.in_turns);
     let found = problems(&spec("Partitioned"));
     assert!(
         found[0].starts_with("spec.workload.keys.pattern.type: Partitioned: is not supported with workload.mix Ratio"),

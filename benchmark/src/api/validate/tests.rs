@@ -47,15 +47,15 @@ pub(super) fn problems(patch: &Value) -> Vec<String> {
 fn defaults_are_those_of_the_schema() {
     let benchmark = read(&manifest()).unwrap();
     let validated = validate(&benchmark.spec, "cart").unwrap();
-    assert_eq!(validated.connections, 50);
-    assert_eq!(validated.pipeline, 1);
-    assert_eq!(validated.warmup, Duration::from_secs(5));
-    assert_eq!(validated.workload.keys.count, 1_000_000);
-    assert_eq!(validated.workload.values, plan::Values::fixed(100));
-    assert_eq!(validated.shards.count, 1);
+    assert_eq!(validated.plan.connections, 50);
+    assert_eq!(validated.plan.pipeline, 1);
+    assert_eq!(validated.plan.warmup_nanoseconds, 5_000_000_000);
+    assert_eq!(validated.plan.workload.keys.count, 1_000_000);
+    assert_eq!(validated.plan.workload.values, plan::Values::fixed(100));
+    assert_eq!(validated.plan.shards, 1);
     assert_eq!(validated.shards.max_start_skew, Duration::from_millis(20));
     assert_eq!(
-        validated.load,
+        validated.plan.load,
         plan::Load::OpenLoop {
             rate_per_second: 1000,
             stages: Vec::new(),
@@ -64,8 +64,8 @@ fn defaults_are_those_of_the_schema() {
             unsent_after_nanoseconds: 10_000_000_000
         }
     );
-    assert_eq!(validated.breakdown, plan::Breakdown { operation: true, node: true });
-    assert_eq!(validated.target.endpoints, ["redis:6379"]);
+    assert_eq!(validated.plan.breakdown, plan::Breakdown { operation: true, node: true });
+    assert_eq!(validated.plan.target.endpoints, ["redis:6379"]);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn announced_addresses_are_of_a_cluster() {
     let map = json!({"addressMap": [{"announced": "10.0.0.1:6379", "reachable": "localhost:7001"}]});
     let target = |kind: &str| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["r:1"], "cluster": map}]});
     let validated = validate(&with(&target("Cluster")).spec, "cart").unwrap();
-    assert_eq!(validated.target.reachable("10.0.0.1:6379"), Some("localhost:7001"));
-    assert_eq!(validated.target.reachable("10.0.0.2:6379"), None);
+    assert_eq!(validated.plan.target.reachable("10.0.0.1:6379"), Some("localhost:7001"));
+    assert_eq!(validated.plan.target.reachable("10.0.0.2:6379"), None);
     assert_eq!(
         problems(&target("Standalone")),
         ["spec.targets[0].cluster: is only valid for type Cluster: remove it, or set type to Cluster"]
@@ -86,8 +86,8 @@ fn sentinels_have_a_name_for_the_primary() {
     let target = |kind: &str, sentinel: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["r:1", "s:1"], "sentinel": sentinel}]});
     let named = json!({"masterName": "mymaster"});
     let validated = validate(&with(&target("Sentinel", named.clone())).spec, "cart").unwrap();
-    assert_eq!(validated.target.master_name.as_deref(), Some("mymaster"));
-    assert_eq!(validated.target.topology, plan::Topology::Sentinel);
+    assert_eq!(validated.plan.target.master_name.as_deref(), Some("mymaster"));
+    assert_eq!(validated.plan.target.topology, plan::Topology::Sentinel);
     assert_eq!(
         problems(&target("Sentinel", Value::Null)),
         ["spec.targets[0].sentinel: must be set for type Sentinel, such as sentinel: {masterName: mymaster}"]
@@ -107,7 +107,7 @@ fn sentinels_may_ask_for_something_of_their_own() {
     };
     let planned = |own: Value| {
         let validated = validate(&with(&target(own)).spec, "cart").unwrap();
-        (validated.target.sentinels, validated.sentinel_secrets)
+        (validated.plan.target.sentinels.clone(), validated.sentinel_secrets)
     };
     assert_eq!(planned(json!({})), (None, TargetSecrets::default()));
     let (own, secrets) = planned(json!({"auth": {"secretRef": {"name": "s"}}, "transport": {"type": "Plain"}}));
@@ -168,7 +168,7 @@ fn tls_is_planned_and_its_secrets_are_not() {
     let planned = |tls: Value| {
         let target = json!([{"name": "r", "type": "Standalone", "endpoints": ["r:1"], "tls": tls}]);
         let validated = validate(&with(&json!({"targets": target})).spec, "cart").unwrap();
-        (validated.target.tls.unwrap(), validated.secrets)
+        (validated.plan.target.tls.clone().unwrap(), validated.secrets)
     };
     let (tls, secrets) = planned(json!({}));
     let system = plan::Tls {
@@ -212,10 +212,10 @@ fn stages_are_rate_and_duration() {
     };
     for open in [Value::Null, json!({"rate": null, "arrival": "Poisson"})] {
         let validated = load(open.clone());
-        assert_eq!(validated.bound, Bound::Duration(Duration::from_secs(90)));
-        let plan::Load::OpenLoop { rate_per_second, stages, arrival, .. } = validated.load else { panic!() };
-        assert_eq!((rate_per_second, stages.len()), (100, 2));
-        assert_eq!(arrival == plan::Arrival::Poisson, !open.is_null());
+        assert_eq!(validated.plan.bound, Bound::Duration { nanoseconds: 90_000_000_000 });
+        let plan::Load::OpenLoop { rate_per_second, stages, arrival, .. } = &validated.plan.load else { panic!() };
+        assert_eq!((*rate_per_second, stages.len()), (100, 2));
+        assert_eq!(*arrival == plan::Arrival::Poisson, !open.is_null());
         assert_eq!((stages[0].nanoseconds, stages[1].to_per_second), (30_000_000_000, 2000));
         assert_eq!(validated.stage_names, [None, Some("high".to_owned())]);
     }
@@ -225,10 +225,10 @@ fn stages_are_rate_and_duration() {
 
 #[test]
 fn a_load_without_an_end_is_as_long_as_any_may_be() {
-    let bound = |load: Value| validate(&with(&json!({ "load": load })).spec, "cart").unwrap().bound;
-    assert_eq!(bound(json!({"duration": null})), Bound::Duration(Duration::from_secs(48 * 3600)));
+    let bound = |load: Value| validate(&with(&json!({ "load": load })).spec, "cart").unwrap().plan.bound;
+    assert_eq!(bound(json!({"duration": null})), Bound::Duration { nanoseconds: nanoseconds(48 * HOUR) });
     let by_connection = json!({"duration": null, "requestsPerConnection": 30, "connections": 40});
-    assert_eq!(bound(by_connection), Bound::Requests { count: 1200, at_most: HOUR });
+    assert_eq!(bound(by_connection), Bound::Requests { count: 1200, max_nanoseconds: nanoseconds(HOUR) });
 }
 
 #[test]

@@ -14,8 +14,7 @@ fn rig(count: u32) -> Rig {
 }
 
 fn cleanups(rig: &Rig) -> Vec<u32> {
-    let count = u32::try_from(rig.config.plans.len()).unwrap();
-    (0..count).map(|shard| rig.shards.shard(shard).cleanups).collect()
+    (0..rig.config.plan.shards).map(|shard| rig.shards.shard(shard).cleanups).collect()
 }
 
 #[tokio::test(start_paused = true)]

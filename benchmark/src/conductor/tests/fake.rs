@@ -156,7 +156,7 @@ impl FakeShard {
         ShardState {
             phase,
             failure: self.failure.clone().filter(|_| phase == ShardPhase::Failed),
-            plan_hash: self.plan.as_ref().map(|(plan, _)| plan.hash()),
+            plan_hash: self.plan.as_ref().map(|(plan, _)| plan.hash(&plan.run, plan.trial)),
             accepted: self.accepted,
             epoch: self.epoch,
             preparation: Preparation {
@@ -361,21 +361,22 @@ impl ShardCalls for FakeShards {
         .await
     }
 
-    async fn put_plan(&self, endpoint: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
+    async fn put_plan(&self, endpoint: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
             if let Some((plan, _)) = &shard.plan
-                && plan.trial < request.plan.trial
+                && plan.trial < trial
             {
                 if shard.drained != Some(plan.trial) {
                     return Err(refused(RefusalCode::WrongPhase));
                 }
                 (shard.plan, shard.accepted, shard.aborted_at) = (None, None, None);
             }
-            if shard.plan.as_ref().is_some_and(|(plan, _)| plan.hash() != request.hash) {
+            if shard.plan.as_ref().is_some_and(|(plan, _)| plan.hash("run", trial) != request.hash) {
                 return Err(refused(RefusalCode::PlanConflict));
             }
-            shard.plan.get_or_insert_with(|| (request.plan.clone(), Instant::now()));
+            let part = || request.plan.part(&"run".into(), trial, endpoint.shard);
+            shard.plan.get_or_insert_with(|| (part(), Instant::now()));
             Ok(shard.state(now))
         })
         .await

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use redisbench_testkit::hostile::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
@@ -22,15 +23,14 @@ use tokio::time::Instant;
 
 use super::fake::{FakeShards, RATE};
 use super::https::RUN;
-use super::{MEASURED, https, plan, probing};
-use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus};
+use super::{MEASURED, https, part, plan, probing};
+use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus, Validated};
 use crate::conductor::client::ShardClient;
 use crate::conductor::seconds::Course;
 use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
 use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, live};
 use crate::measurement::Ending;
-use crate::plan::plans;
 use crate::report::export::{PIECE_BYTES, PIECES};
 use crate::report::{Finished, STATUS_BYTES, Subject};
 use crate::sample::{self, open_loop, outcome};
@@ -57,9 +57,17 @@ fn hostile_input_is_refused_and_the_rest_can_be_reported() {
 fn what_is_good_is_read() {
     for answer in snapshots() {
         let snapshot: Snapshot = read(&answer).unwrap();
-        assert_eq!(replaces(None, &snapshot, &plans(&open_loop(2), RUN)[0], 1), Ok(true));
+        assert_eq!(replaces(None, &snapshot, &open_loop_part(), 1), Ok(true));
     }
     assert!(states().iter().all(|answer| read::<ShardState>(answer).is_ok()));
+}
+
+fn open_loop_part() -> ShardPlan {
+    open_loop(2).plan.part(&RUN.into(), 0, 0)
+}
+
+fn hash() -> String {
+    plan(3).hash(RUN, 0)
 }
 
 fn endpoint() -> Endpoint {
@@ -78,12 +86,11 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
 
 fn snapshot(bytes: &[u8]) {
     let Ok(hostile) = read::<Snapshot>(bytes) else { return };
-    let spec = open_loop(2);
-    let plans = plans(&spec, RUN);
-    if replaces(None, &hostile, &plans[0], 1) != Ok(true) {
+    let part = open_loop_part();
+    if replaces(None, &hostile, &part, 1) != Ok(true) {
         return;
     }
-    let mut shard = Shard::new(plans[0].clone());
+    let mut shard = Shard::new(part, String::new());
     shard.standing = Standing::Running;
     shard.keep(hostile.clone());
     let (mut shards, mut course) = ([shard], Course::new(1, 0));
@@ -94,7 +101,7 @@ fn snapshot(bytes: &[u8]) {
     let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
     let succeeded = hostile.total.succeeded + honest.total.succeeded;
     let outcome = outcome(vec![hostile, honest]);
-    let finished = Finished::of("sample", &spec, &plans, &outcome).unwrap();
+    let finished = Finished::of("sample", (RUN, 0), &open_loop(2), &outcome).unwrap();
     let requests = finished.result.as_ref().unwrap().requests;
     assert_eq!(requests.succeeded, succeeded);
     assert_eq!(
@@ -123,7 +130,7 @@ fn assert_fits(finished: &Finished) {
 
 fn state(bytes: &[u8]) {
     let Ok(state) = read::<ShardState>(bytes) else { return };
-    let mut shards: Vec<Shard> = (0..3).map(|index| Shard::new(plan(index, 3))).collect();
+    let mut shards: Vec<Shard> = (0..3).map(|index| Shard::new(part(index, 3), hash())).collect();
     for shard in &mut shards {
         shard.endpoint = Some(endpoint());
         let _ = shard.observe_state(state.clone());
@@ -141,8 +148,8 @@ fn manifest(bytes: &[u8]) {
     let Ok(document) = serde_json::from_slice(bytes) else { return };
     // Messages are bounded, however many problems there are.
     let judged = api::read(&document).and_then(|benchmark| api::validate(&benchmark.spec, "sample"));
-    if let Ok(spec) = judged {
-        assert_eq!(plans(&spec, RUN).len(), usize::try_from(spec.shards.count).unwrap());
+    if let Ok(Validated { plan, .. }) = judged {
+        assert_eq!(plan.part(&RUN.into(), 0, plan.shards - 1).shards, plan.shards);
     }
     // Parses like the operator: the object may come from another version.
     if let Ok(benchmark) = serde_json::from_slice::<RedisBenchmark>(bytes) {
@@ -189,8 +196,8 @@ impl ShardCalls for Liar {
         self.answer(shard, self.shards.state(shard).await)
     }
 
-    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.put_plan(shard, request).await)
+    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.put_plan(shard, trial, request).await)
     }
 
     async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
@@ -255,7 +262,7 @@ fn run(bytes: &[u8]) {
             // A shard without a usable final snapshot is lost, and the result contains that.
             assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
         }
-        let finished = Finished::of("sample", &open_loop(2), &rig.config.plans, &outcome).unwrap();
+        let finished = Finished::of("sample", (RUN, 0), &open_loop(2), &outcome).unwrap();
         assert_fits(&finished);
     });
 }
@@ -287,11 +294,10 @@ fn snapshots() -> Vec<Vec<u8>> {
 }
 
 fn states() -> Vec<Vec<u8>> {
-    let hash = Shard::new(plan(0, 3)).hash;
     let state = |phase, accepted| ShardState {
         phase,
         failure: Some(ShardFailure { reason: FailureReason::Internal, message: "why".into() }),
-        plan_hash: Some(hash.clone()),
+        plan_hash: Some(hash()),
         accepted,
         epoch: 3,
         preparation: Preparation { waiting_for: Some("refused".into()), preload_keys: 9, ..Preparation::default() },

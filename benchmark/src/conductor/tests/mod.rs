@@ -17,7 +17,7 @@ mod trials;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts};
+use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts, TrialPlan};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -34,18 +34,22 @@ pub use crate::api::spec::OnLost;
 pub const WARMUP: Duration = Duration::from_secs(5);
 pub const MEASURED: Duration = Duration::from_secs(60);
 
-pub fn plan(shard: u32, shards: u32) -> ShardPlan {
+pub fn plan(shards: u32) -> TrialPlan {
     let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap();
-    ShardPlan {
-        shard,
+    TrialPlan {
         shards,
+        connections: shards,
         warmup_nanoseconds: nanoseconds(WARMUP),
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
-        ..ShardPlan::basic("redis:6379")
+        ..TrialPlan::basic("redis:6379")
     }
+}
+
+pub fn part(shard: u32, shards: u32) -> ShardPlan {
+    plan(shards).of_shard(shard)
 }
 
 /// A journal that keeps its records for the test.
@@ -82,7 +86,9 @@ impl Rig {
         Self {
             config: ConductorConfig {
                 epoch: 1,
-                plans: (0..count).map(|shard| plan(shard, count)).collect(),
+                plan: Arc::new(plan(count)),
+                run: "run".into(),
+                trial: 0,
                 of: 1,
                 interval: Duration::ZERO,
                 limits: ConductorLimits::default(),
@@ -101,6 +107,11 @@ impl Rig {
             control: watch::Sender::default(),
             progress: watch::Sender::default(),
         }
+    }
+
+    /// The plan, to change it.
+    fn plan(&mut self) -> &mut TrialPlan {
+        Arc::make_mut(&mut self.config.plan)
     }
 
     fn spawn(&self) -> JoinHandle<Outcome> {

@@ -23,10 +23,8 @@ pub fn rig(count: u32) -> Rig {
     let mut rig = Rig::new(count);
     let spec = sample::spec(count, &json!({"type": "ClosedLoop", "duration": "60s"}));
     rig.config.probe = Some(Arc::new(spec));
-    for plan in &mut rig.config.plans {
-        plan.load = Load::ClosedLoop;
-        plan.measurement.probe_nanoseconds = PROBED;
-    }
+    rig.plan().load = Load::ClosedLoop;
+    rig.plan().measurement.probe_nanoseconds = PROBED;
     for shard in 0..count {
         rig.shards.shard(shard).probe = Some(probe(u64::from(shard) + 1));
     }
@@ -55,17 +53,15 @@ async fn what_the_result_tells_or_nobody_wants_to_know_is_not_probed() {
     let mut unwanted = rig(2);
     unwanted.config.probe = None;
     let mut forbidden = rig(2);
-    forbidden.config.plans[1].measurement.probe_nanoseconds = 0;
+    forbidden.plan().measurement.probe_nanoseconds = 0;
     let mut met = rig(2);
-    for plan in &mut met.config.plans {
-        plan.load = Load::OpenLoop {
-            rate_per_second: RATE,
-            stages: Vec::new(),
-            arrival: Arrival::Poisson,
-            pacing_grid_nanoseconds: 0,
-            unsent_after_nanoseconds: 1,
-        };
-    }
+    met.plan().load = Load::OpenLoop {
+        rate_per_second: RATE,
+        stages: Vec::new(),
+        arrival: Arrival::Poisson,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 1,
+    };
     for rig in [unwanted, forbidden, met] {
         let outcome = rig.conduct().await;
         assert_eq!((outcome.ending, outcome.probes, asked(&rig, 2)), (Ending::Completed, Vec::new(), vec![None; 2]));

@@ -7,9 +7,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 fn rig(count: u32) -> Rig {
     let mut rig = Rig::new(count);
-    for plan in &mut rig.config.plans {
-        (plan.settle, plan.warmup_nanoseconds) = (true, u64::try_from(LONGEST.as_nanos()).unwrap());
-    }
+    let plan = rig.plan();
+    (plan.settle, plan.warmup_nanoseconds) = (true, u64::try_from(LONGEST.as_nanos()).unwrap());
     rig
 }
 

@@ -90,7 +90,7 @@ async fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
 async fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
     for count in [1, 150, 400] {
         let mut rig = Rig::new(count);
-        rig.config.plans.iter_mut().for_each(|plan| plan.node_seconds = true);
+        rig.plan().node_seconds = true;
         let window = Some(Duration::from_secs(2));
         let each = |min_per_second| Threshold {
             scope: Scope::EachNode,

@@ -1,5 +1,6 @@
 //! Tests of one trial after another on the same shards.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -11,8 +12,7 @@ use super::{MEASURED, Rig, failure, plan, succeeded};
 fn next(rig: &mut Rig, trial: u32, shards: u32) {
     rig.config.epoch += 1;
     rig.config.of = 3;
-    rig.config.plans = (0..shards).map(|shard| plan(shard, shards)).collect();
-    rig.config.plans.iter_mut().for_each(|plan| plan.trial = trial);
+    (rig.config.plan, rig.config.trial) = (Arc::new(plan(shards)), trial);
     rig.progress = tokio::sync::watch::Sender::default();
 }
 
@@ -147,7 +147,7 @@ async fn shards_that_a_trial_does_not_need_hear_of_the_conductor_all_the_while()
     rig.conduct().await;
     next(&mut rig, 1, 1);
     let hour = 3_600_000_000_000;
-    rig.config.plans[0].bound = redisbench_wire::plan::Bound::Duration { nanoseconds: hour };
+    rig.plan().bound = redisbench_wire::plan::Bound::Duration { nanoseconds: hour };
     assert_eq!(rig.conduct().await.ending, Ending::Completed);
     for idle in 1..3 {
         let shard = rig.shards.shard(idle);

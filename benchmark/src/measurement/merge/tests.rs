@@ -4,20 +4,18 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::plan::plans;
 use crate::sample::{histogram, lose, open_loop, outcome, snapshot, spec, with_timeouts};
 
 fn merged(snapshots: Vec<Snapshot>) -> Merged {
-    let plans = plans(&open_loop(u32::try_from(snapshots.len()).unwrap()), "run");
-    merge(&plans, &outcome(snapshots)).unwrap().unwrap()
+    let spec = open_loop(u32::try_from(snapshots.len()).unwrap());
+    merge(&spec.plan, &outcome(snapshots)).unwrap().unwrap()
 }
 
 #[test]
 fn nothing_heard_is_nothing_merged() {
-    let plans = plans(&open_loop(1), "run");
     let mut outcome = outcome(vec![snapshot(0, &[1])]);
     outcome.shards[0].snapshot = None;
-    assert_eq!(merge(&plans, &outcome).unwrap(), None);
+    assert_eq!(merge(&open_loop(1).plan, &outcome).unwrap(), None);
 }
 
 #[test]
@@ -48,7 +46,7 @@ fn the_unknown_rest_of_a_quota_is_exact() {
     let spec = spec(3, &json!({"type": "ClosedLoop", "requests": 100}));
     let mut outcome = outcome(vec![snapshot(0, &[1]), snapshot(1, &[1; 33]), snapshot(2, &[1; 33])]);
     lose(&mut outcome, 0);
-    assert_eq!(merge(&plans(&spec, "run"), &outcome).unwrap().unwrap().total.unknown, 33);
+    assert_eq!(merge(&spec.plan, &outcome).unwrap().unwrap().total.unknown, 33);
 }
 
 #[test]
@@ -93,9 +91,9 @@ proptest! {
 
     #[test]
     fn what_is_due_is_split_over_the_shards(rate in 1_u64..5_000, shards in 1_u32..20, until in 0_u64..3_000_000_000) {
-        let spec = open_loop(shards);
+        let plan = open_loop(shards).plan;
         let even = CumulativeRate::new(rate, 0, &[]);
-        let counts: Vec<u64> = plans(&spec, "run").iter().map(|plan| due_before(plan, &even, until)).collect();
+        let counts: Vec<u64> = (0..shards).map(|shard| due_before(&plan, shard, &even, until)).collect();
         let mut expected = BTreeMap::new();
         for k in (0..).take_while(|k| u128::from(*k) * u128::from(SECOND) < u128::from(until) * u128::from(rate)) {
             *expected.entry(k % u64::from(shards)).or_insert(0) += 1_u64;

@@ -5,7 +5,6 @@ use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Part, Span}
 use super::*;
 use crate::api::watches_nodes;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
 use crate::quantile::Quantile;
 use crate::sample::{self, open_loop, outcome, with_timeouts};
 
@@ -24,8 +23,8 @@ fn of(limit: Limit) -> Threshold {
 }
 
 fn whole(snapshots: Vec<Snapshot>) -> Observation {
-    let plans = plans(&open_loop(u32::try_from(snapshots.len()).unwrap()), "run");
-    Observation::whole(&merge(&plans, &outcome(snapshots)).unwrap().unwrap())
+    let spec = open_loop(u32::try_from(snapshots.len()).unwrap());
+    Observation::whole(&merge(&spec.plan, &outcome(snapshots)).unwrap().unwrap())
 }
 
 fn judge(threshold: &Threshold, snapshots: Vec<Snapshot>) -> Standing {

@@ -1,3 +1,4 @@
+use redisbench_wire::plan::Load;
 use serde_json::{Value, json};
 
 use super::*;
@@ -57,8 +58,12 @@ fn line(index: u32, rate: u64, passed: bool) -> TrialLine {
     }
 }
 
+fn seconds(seconds: u64) -> Bound {
+    Bound::Duration { nanoseconds: seconds * 1_000_000_000 }
+}
+
 fn rate(spec: &Validated) -> u64 {
-    let Load::OpenLoop { rate_per_second, .. } = spec.load else { panic!("{:?}", spec.load) };
+    let Load::OpenLoop { rate_per_second, .. } = spec.plan.load else { panic!("{:?}", spec.plan.load) };
     rate_per_second
 }
 
@@ -78,7 +83,7 @@ fn each_trial_follows_from_the_lines_of_those_before() {
     let (trials, lines) = trials(&plan, 10_000);
     let rates: Vec<_> = trials.iter().map(|trial| rate(&trial.spec)).collect();
     assert_eq!(rates[..5], [1_000, 2_000, 4_000, 8_000, 16_000]);
-    assert!(trials.iter().all(|trial| trial.spec.bound == Bound::Duration(Duration::from_secs(10))));
+    assert!(trials.iter().all(|trial| trial.spec.plan.bound == seconds(10)));
     let confirmed: Vec<_> = trials.iter().filter_map(|trial| trial.search.and_then(|step| step.confirmation)).collect();
     assert_eq!(confirmed, [1, 2, 3]);
     // A restarted operator finds the running trial, whichever it is.
@@ -127,8 +132,7 @@ fn of_twenty_searches_nineteen_end_within_the_tolerance() {
 
 #[test]
 fn steps_are_as_long_as_their_quantile_and_the_user_want() {
-    let first = |edits: &[(&str, Value)]| compiled(edits).unwrap().trial(0, &[]).unwrap().spec.bound;
-    let seconds = |seconds| Bound::Duration(Duration::from_secs(seconds));
+    let first = |edits: &[(&str, Value)]| compiled(edits).unwrap().trial(0, &[]).unwrap().spec.plan.bound;
     assert_eq!(first(&[("/spec/load/duration", json!("30s"))]), seconds(30));
     assert_eq!(first(&[("/spec/load/duration", json!("3s"))]), seconds(10));
     assert_eq!(first(&[("/spec/search/objective/quantile", json!("0.999"))]), seconds(100));

@@ -59,7 +59,7 @@ fn a_sweep_is_every_combination_once() {
     assert_eq!(values(&plan), ["1/50", "1/100", "1/200", "10/50", "10/100", "10/200"]);
     assert_eq!(plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     let last = &plan.trials()[5];
-    assert_eq!((last.spec.pipeline, last.spec.connections, last.kind.repeat), (10, 200, None));
+    assert_eq!((last.spec.plan.pipeline, last.spec.plan.connections, last.kind.repeat), (10, 200, None));
     assert_eq!(last.title(), "trial 6 of 6, load.pipeline=10, load.connections=200");
 }
 
@@ -106,15 +106,19 @@ fn the_generator_is_split_mix() {
 fn what_cells_need_of_the_spec_may_be_missing_in_it() {
     let sweep = json!([{"field": "load.closedLoop.concurrency", "values": [50, 100]}]);
     let plan = plan(&json!({"sweep": sweep, "sweepOrder": "Listed"}));
-    assert_eq!(plan.trials().iter().map(|trial| trial.spec.concurrency).collect::<Vec<_>>(), [Some(50), Some(100)]);
+    assert_eq!(
+        plan.trials().iter().map(|trial| trial.spec.plan.concurrency).collect::<Vec<_>>(),
+        [Some(50), Some(100)]
+    );
 }
 
 #[test]
 fn a_sweep_over_the_shards_has_the_pods_of_its_largest_cell() {
     let plan = plan(&json!({"sweep": [{"field": "shards.count", "values": [1, 4, 2]}], "sweepOrder": "Listed"}));
-    let shards: Vec<_> = plan.trials().iter().map(|trial| (trial.plans("run").len(), trial.spec.connections)).collect();
+    let shards: Vec<_> =
+        plan.trials().iter().map(|trial| (trial.spec.plan.shards, trial.spec.plan.connections)).collect();
     assert_eq!(shards, [(1, 4_000), (4, 4_000), (2, 4_000)]);
-    assert_eq!(plan.largest().shards.count, 4);
+    assert_eq!(plan.largest().plan.shards, 4);
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn presets_are_run_in_each_cell_on_keys_of_their_own() {
         ]
     );
     assert_eq!(plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>(), [0, 1, 2, 3, 0, 1, 2, 3]);
-    let prefixes: Vec<_> = plan.trials().iter().map(|trial| trial.spec.workload.keys.prefix.clone()).collect();
+    let prefixes: Vec<_> = plan.trials().iter().map(|trial| trial.spec.plan.workload.keys.prefix.clone()).collect();
     assert_eq!(prefixes, (0..8).map(|trial| format!("rb:{trial}:")).collect::<Vec<_>>());
 }
 
@@ -242,7 +246,7 @@ fn targets_take_turns() {
         .map(|trial| if trial.kind.target.as_deref() == Some("direct") { 'A' } else { 'B' })
         .collect();
     assert_eq!(targets, "ABBABAABAB");
-    let endpoints: Vec<_> = plan.trials().iter().map(|trial| trial.spec.target.endpoints[0].as_str()).collect();
+    let endpoints: Vec<_> = plan.trials().iter().map(|trial| trial.spec.plan.target.endpoints[0].as_str()).collect();
     assert_eq!(endpoints[..3], ["redis:6379", "proxy:6379", "proxy:6379"]);
     assert_eq!(plan.trials().iter().filter(|trial| trial.kind.cold).count(), 4);
     let repeats: Vec<_> = plan.trials().iter().filter_map(|trial| trial.kind.repeat).collect();
@@ -259,7 +263,7 @@ fn each_setting_of_a_sweep_is_compared_in_one_go() {
     let turns: String = plan
         .trials()
         .iter()
-        .map(|trial| match (trial.kind.target.as_deref(), trial.spec.pipeline) {
+        .map(|trial| match (trial.kind.target.as_deref(), trial.spec.plan.pipeline) {
             (Some("direct"), 1) => 'A',
             (Some("proxy"), 1) => 'B',
             (Some("direct"), 10) => 'C',

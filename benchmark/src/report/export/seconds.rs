@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
 use serde::{Deserialize, Serialize};
 
@@ -36,9 +36,9 @@ pub struct NamedPart<'a> {
 }
 
 /// Converts the merged `timeline`, whose parts are the operations of `plan`.
-pub fn seconds<'a>(plan: Option<&'a ShardPlan>, timeline: &'a [Span]) -> Vec<Second<'a>> {
-    let operations = plan.filter(|plan| plan.breakdown.operation).map(|plan| plan.workload.operations.as_slice());
-    let operations = operations.filter(|operations| operations.len() > 1).unwrap_or_default();
+pub fn seconds<'a>(plan: &'a TrialPlan, timeline: &'a [Span]) -> Vec<Second<'a>> {
+    let operations = plan.workload.operations.as_slice();
+    let operations = if plan.breakdown.operation && operations.len() > 1 { operations } else { &[] };
     let named = |span: &'a Span| {
         operations
             .iter()

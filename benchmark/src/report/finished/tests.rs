@@ -5,12 +5,11 @@ use super::super::Subject;
 use super::*;
 use crate::api::spec::RampSpec;
 use crate::api::status::{StageResult, TrialRequests};
-use crate::plan::plans;
-use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
+use crate::sample::{lose, open_loop, outcome, plan, snapshot, with_timeouts};
 
 fn finished(outcome: &Outcome) -> Finished {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
-    Finished::of("sample", &spec, &plans(&spec, "run"), outcome).unwrap()
+    Finished::of("sample", ("run", 0), &spec, outcome).unwrap()
 }
 
 fn balanced(requests: &Requests) -> bool {
@@ -87,13 +86,10 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
         ..Span::default()
     });
     outcome.timeline = spans.collect();
-    let spec = open_loop(2);
-    let mut plans = plans(&spec, "run");
-    for plan in &mut plans {
-        let set = plan.workload.operations[0].clone();
-        plan.workload.operations.push(plan::Operation { name: "set".into(), ..set });
-    }
-    let pieces = Finished::of("sample", &spec, &plans, &outcome).unwrap().pieces;
+    let mut spec = open_loop(2);
+    let operations = &mut plan(&mut spec).workload.operations;
+    operations.push(plan::Operation { name: "set".into(), ..operations[0].clone() });
+    let pieces = Finished::of("sample", ("run", 0), &spec, &outcome).unwrap().pieces;
     let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     let seconds = document["seconds"].as_array().unwrap();
@@ -270,7 +266,7 @@ fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize
 /// Sizes of the status, and of the largest ConfigMap as sent and as stored.
 fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
-    let finished = Finished::of(&"n".repeat(46), &spec, &plans(&spec, "run"), outcome).unwrap();
+    let finished = Finished::of(&"n".repeat(46), ("run", 0), &spec, outcome).unwrap();
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
     let subject = Subject {
         spec: &benchmark.spec,

@@ -10,8 +10,6 @@ use crate::sample::{outcome, snapshot, spec, with_timeouts};
 /// Trial `index` of four: two cells, twice each. `count` requests took `nanoseconds`, and `timeouts` more had no answer.
 fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finished {
     let spec = spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}));
-    let mut plans = plan::plans(&spec, "run");
-    plans[0].trial = index;
     let mut outcome = outcome(vec![with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts)]);
     outcome.of = 4;
     let kind = Of {
@@ -23,7 +21,7 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
         repeat: Some(index / 2),
     };
     let trial = plan::Trial { index, of: 4, kind, spec, interval: std::time::Duration::ZERO, search: None };
-    Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
+    Finished::of_trial("sample", "run", &trial, &outcome).unwrap()
 }
 
 /// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms, the second time with twice as many requests.

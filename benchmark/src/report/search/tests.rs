@@ -4,7 +4,6 @@ use serde_json::json;
 use super::*;
 use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
 use crate::sample::{lose, outcome, snapshot, spec, with_timeouts};
 
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
@@ -18,7 +17,7 @@ fn judged_after(good: Option<GoodStep>, objective: Objective, outcome: &Outcome)
     let count = u32::try_from(outcome.shards.len()).unwrap();
     let load = json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s", "warmup": "2s"});
     let spec = spec(count, &load);
-    let merged = merge(&plans(&spec, "run"), outcome).unwrap().unwrap();
+    let merged = merge(&spec.plan, outcome).unwrap().unwrap();
     let judged = verdict::verdict(&spec, outcome, &merged);
     step(&SearchTrial { rate: 1_000, confirmation: Some(2), objective, good }, &spec, outcome, &merged, &judged)
 }

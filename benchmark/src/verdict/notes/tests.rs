@@ -2,13 +2,12 @@ use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
-use crate::sample::{open_loop, outcome, snapshot};
+use crate::sample::{open_loop, outcome, plan, snapshot};
 
 fn merged(spec: &Validated, change: impl FnOnce(&mut Snapshot)) -> Merged {
     let mut snapshot = snapshot(0, &vec![1_000; 10_000]);
     change(&mut snapshot);
-    merge(&plans(spec, "run"), &outcome(vec![snapshot])).unwrap().unwrap()
+    merge(&spec.plan, &outcome(vec![snapshot])).unwrap().unwrap()
 }
 
 #[test]
@@ -28,10 +27,10 @@ fn reads_of_nothing_are_a_note_unless_something_should_be_there() {
     let note = told(&spec, 5_001).unwrap();
     assert_eq!((note.reason, note.severity), (ReasonKind::Misses, VerdictValue::Valid));
     assert!(note.message.contains("operation get were empty"), "{}", note.message);
-    spec.workload.operations[0].arguments[0] = vec![Part::Literal("set".into())];
+    plan(&mut spec).workload.operations[0].arguments[0] = vec![Part::Literal("set".into())];
     assert_eq!(told(&spec, 10_000), None, "what writes may answer with nil");
-    spec.workload.operations[0].arguments[0] = vec![Part::Literal("hget".into())];
+    plan(&mut spec).workload.operations[0].arguments[0] = vec![Part::Literal("hget".into())];
     assert!(told(&spec, 10_000).is_some());
-    spec.preload = Preload::Always;
+    plan(&mut spec).preload = Preload::Always;
     assert_eq!(told(&spec, 10_000), None);
 }

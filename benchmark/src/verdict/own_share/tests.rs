@@ -4,7 +4,6 @@ use redisbench_wire::snapshot::{Generator, Snapshot};
 use super::*;
 use crate::api::status::Verdict;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
 use crate::sample::{encoded, open_loop, outcome, snapshot, spec};
 use crate::verdict::verdict;
 
@@ -27,7 +26,7 @@ fn step_of(nanoseconds: u64) -> u64 {
 
 fn judged(snapshot: Snapshot) -> (Vec<GeneratorShare>, Verdict) {
     let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
-    let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+    let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
     (shares(&outcome, &merged), verdict(&spec, &outcome, &merged))
 }
 
@@ -117,7 +116,7 @@ fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     closed.latency.service = None;
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let outcome = outcome(vec![closed]);
-    let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+    let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
     assert_eq!(reasons(&verdict_of(&spec, &outcome, &merged)), []);
 }
 

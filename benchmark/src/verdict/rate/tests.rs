@@ -3,7 +3,6 @@ use redisbench_wire::snapshot::Snapshot;
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
 use crate::measurement::merge::merge;
-use crate::plan::plans;
 use crate::sample::{outcome, snapshot, spec};
 use crate::verdict::verdict;
 
@@ -14,7 +13,7 @@ fn judged(arrival: &str, snapshot: Snapshot) -> Verdict {
     let open = serde_json::json!({"rate": 1000, "arrival": arrival});
     let spec = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": open, "duration": "10s"}));
     let outcome = outcome(vec![snapshot]);
-    verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap())
+    verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
 }
 
 fn reasons(verdict: &Verdict) -> Vec<ReasonKind> {
@@ -89,7 +88,7 @@ fn the_end_of_a_ramp_is_judged_for_itself() {
         let at = |point: u64| if point < 20 { 100 + 5 * point } else { 200 - missing };
         snapshot.series.completed = (0..100).map(at).collect();
         let outcome = outcome(vec![snapshot]);
-        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         backlog_growth(&spec, &outcome, &merged).map(|growth| growth.per_second.round())
     };
     assert_eq!(grows(2_000, 0), None);

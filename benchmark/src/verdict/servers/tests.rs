@@ -9,8 +9,7 @@ use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
 use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
-use crate::sample::{SECOND, encoded, outcome, snapshot, spec};
+use crate::sample::{SECOND, encoded, outcome, plan, snapshot, spec};
 use crate::verdict::{needs_probe, verdict};
 
 /// A closed loop of ten seconds, so that no rate decides.
@@ -19,7 +18,7 @@ fn closed() -> Validated {
 }
 
 fn judged(spec: &Validated, outcome: &Outcome) -> Verdict {
-    verdict(spec, outcome, &merge(&plans(spec, "run"), outcome).unwrap().unwrap())
+    verdict(spec, outcome, &merge(&spec.plan, outcome).unwrap().unwrap())
 }
 
 /// A server that executed `calls` commands of the mix, of 20,000 that were sent.
@@ -170,7 +169,7 @@ fn a_link_is_full_against_what_it_carries() {
     let mut outcome = with(vec![server(20_000)]);
     let mut judge = |capacity: Option<u64>, up: u64, down: u64| {
         let mut spec = closed();
-        spec.measurement.link_bytes_per_second = capacity;
+        plan(&mut spec).measurement.link_bytes_per_second = capacity;
         outcome.shards[0].snapshot.as_mut().unwrap().generator.interface = Some(Interface {
             sustained_sent_bytes_per_second: up,
             sustained_received_bytes_per_second: down,
@@ -190,7 +189,7 @@ fn a_link_is_full_against_what_it_carries() {
 fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
     let judge = |busy: u32, waiting: u32, throttled: u64| {
         let mut spec = closed();
-        spec.measurement.link_bytes_per_second = Some(1_000);
+        plan(&mut spec).measurement.link_bytes_per_second = Some(1_000);
         let mut outcome = with(vec![server(20_000)]);
         outcome.shards[0].snapshot.as_mut().unwrap().generator = Generator {
             load_nanoseconds: 10 * SECOND,
@@ -214,7 +213,7 @@ fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
 
 /// The limiting factor of `outcome`, which made 2,000 requests per second of 1 ms each, for this result of a probe.
 fn probed(spec: &Validated, mut outcome: Outcome, per_second: u64, mean: u64) -> (LimitedBy, Option<String>) {
-    let merged = merge(&plans(spec, "run"), &outcome).unwrap().unwrap();
+    let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
     assert!(needs_probe(spec, &outcome, &merged));
     outcome.probes = vec![half(per_second, mean)];
     let verdict = judged(spec, &outcome);
@@ -231,7 +230,7 @@ fn half(per_second: u64, mean: u64) -> Probe {
 /// A closed loop whose links are known to carry more.
 fn roomy() -> Validated {
     let mut spec = closed();
-    spec.measurement.link_bytes_per_second = Some(1_000_000_000);
+    plan(&mut spec).measurement.link_bytes_per_second = Some(1_000_000_000);
     spec
 }
 
@@ -291,7 +290,7 @@ fn a_wait_that_may_be_for_a_processor_of_the_load_generator_names_neither_target
 #[test]
 fn an_open_loop_that_misses_its_rate_is_probed_by_its_service_times() {
     let mut spec = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 4000}, "duration": "10s"}));
-    spec.measurement.link_bytes_per_second = Some(1_000_000_000);
+    plan(&mut spec).measurement.link_bytes_per_second = Some(1_000_000_000);
     let outcome = || {
         let mut outcome = with(vec![busy(2_000)]);
         let latency = &mut outcome.shards[0].snapshot.as_mut().unwrap().latency;
@@ -327,7 +326,7 @@ fn a_target_in_trouble_is_not_probed() {
     let needs = |spec: &Validated, change: &dyn Fn(&mut Snapshot)| {
         let mut outcome = with(vec![busy(2_000)]);
         change(outcome.shards[0].snapshot.as_mut().unwrap());
-        needs_probe(spec, &outcome, &merge(&plans(spec, "run"), &outcome).unwrap().unwrap())
+        needs_probe(spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
     };
     let more = |tally: Tally| move |snapshot: &mut Snapshot| snapshot.total.add(&tally);
     let errors = |errors: u64| more(Tally { scheduled: errors, errors, ..Tally::default() });
@@ -363,9 +362,8 @@ fn a_target_in_trouble_is_not_probed() {
 
 #[test]
 fn what_the_trial_tells_needs_no_probe() {
-    let needs = |spec: &Validated, outcome: &Outcome| {
-        needs_probe(spec, outcome, &merge(&plans(spec, "run"), outcome).unwrap().unwrap())
-    };
+    let needs =
+        |spec: &Validated, outcome: &Outcome| needs_probe(spec, outcome, &merge(&spec.plan, outcome).unwrap().unwrap());
     assert!(needs(&closed(), &with(vec![busy(9_000)])));
     assert!(!needs(&closed(), &with(vec![busy(9_600)])), "a server at its end");
     let met = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 2000}, "duration": "10s"}));

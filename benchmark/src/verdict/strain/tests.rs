@@ -4,7 +4,6 @@ use super::*;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
 use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::plan::plans;
 use crate::sample::{outcome, snapshot, spec};
 use crate::verdict::{verdict, worst_seconds};
 
@@ -49,7 +48,7 @@ fn judged_all(shards: Vec<Snapshot>) -> (Verdict, Outcome) {
     let count = u32::try_from(shards.len()).unwrap();
     let outcome = outcome(shards);
     let spec = spec(count, &serde_json::json!({"type": "ClosedLoop", "duration": "60s"}));
-    (verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap()), outcome)
+    (verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap()), outcome)
 }
 
 fn judged(shard: Snapshot) -> Verdict {

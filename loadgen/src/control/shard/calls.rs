@@ -42,7 +42,7 @@ pub enum Call {
     /// `GET /v1/state`.
     State(Reply<ShardState>),
     /// `PUT /v1/trials/{t}`.
-    Plan(u32, Box<PlanRequest>, Reply<ShardState>),
+    Plan(u32, PlanRequest, Reply<ShardState>),
     /// `PUT /v1/trials/{t}/start`.
     Start(u32, StartRequest, Reply<AcceptedStart>),
     /// `PUT /v1/trials/{t}/measure`.
@@ -70,7 +70,7 @@ impl Shard {
                 send(reply, self.trial.index(), Ok(self.trial.state()));
             }
             Call::Plan(trial, request, reply) => {
-                let accepted = self.trial.plan(now, trial, *request);
+                let accepted = self.trial.plan(now, trial, request);
                 self.reply_state(reply, Some(trial), accepted);
             }
             Call::Start(trial, request, reply) => {

@@ -95,13 +95,13 @@ fn replies(bytes: &[u8]) {
 fn all_requests() -> Vec<Vec<u8>> {
     let plan = plan();
     let calls = json!([
-        PlanRequest { epoch: 1, hash: plan.hash(), plan: plan.clone() },
+        PlanRequest { epoch: 1, hash: plan.hash("run", 0), plan: plan.clone().into() },
         StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 50 },
         AbortRequest { epoch: 2, attempt: Some(1), then: AbortThen::Rearm },
         StartRequest { epoch: 2, attempt: 2, start_nanoseconds: 60 },
         EpochRequest { epoch: 3 },
     ]);
-    let only_plan = json!([PlanRequest { epoch: 1, hash: plan.hash(), plan }]);
+    let only_plan = json!([PlanRequest { epoch: 1, hash: plan.hash("run", 0), plan: plan.into() }]);
     vec![calls.to_string().into_bytes(), only_plan.to_string().into_bytes()]
 }
 

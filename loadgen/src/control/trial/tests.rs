@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use redisbench_wire::plan::TrialPlan;
 
 use super::progress::{IDLE_LIMIT_NANOSECONDS, PATIENCE_NANOSECONDS};
 use super::*;
@@ -6,12 +7,12 @@ use crate::sample::{SECOND, plan};
 
 mod under_way;
 
-fn plan_of(trial: u32) -> ShardPlan {
-    ShardPlan { trial, ..plan() }
+fn part_of(trial: u32, plan: TrialPlan) -> ShardPlan {
+    Arc::new(plan).part(&"run".into(), trial, 1)
 }
 
-fn put(plan: ShardPlan, epoch: u64) -> PlanRequest {
-    PlanRequest { epoch, hash: plan.hash(), plan }
+fn put(plan: TrialPlan, epoch: u64) -> PlanRequest {
+    PlanRequest { epoch, hash: plan.hash("run", 0), plan: plan.into() }
 }
 
 fn start(attempt: u32, start_nanoseconds: u64) -> StartRequest {
@@ -35,8 +36,8 @@ fn idle() -> Trial {
 
 fn preparing() -> Trial {
     let mut trial = idle();
-    let actions = trial.plan(0, 0, put(plan_of(0), 0)).unwrap();
-    assert_eq!(actions, [Action::Prepare(Arc::new(plan_of(0)))]);
+    let actions = trial.plan(0, 0, put(plan(), 0)).unwrap();
+    assert_eq!(actions, [Action::Prepare(part_of(0, plan()))]);
     trial
 }
 
@@ -89,14 +90,14 @@ fn keys_are_deleted_once_and_only_after_the_end() {
     assert_eq!(code(running().cleanup(0, order(0))), RefusalCode::WrongPhase);
     let mut trial = finished();
     let begun = CleanupState::default();
-    assert_eq!(trial.cleanup(0, order(2)), Ok((begun.clone(), vec![Action::Cleanup(Arc::new(plan_of(0)))])));
+    assert_eq!(trial.cleanup(0, order(2)), Ok((begun.clone(), vec![Action::Cleanup(part_of(0, plan()))])));
     assert_eq!(trial.cleanup(0, order(2)), Ok((begun, vec![])));
     assert_eq!(code(trial.cleanup(0, order(1))), RefusalCode::StaleEpoch);
     assert_eq!(trial.observe(0, Event::Cleanup(done.clone())), []);
     assert_eq!(trial.cleanup(0, order(2)), Ok((done.clone(), vec![])));
     // A re-armed shard must preload again and ignores reports of the old deletion.
     let rearm = AbortRequest { epoch: 2, ..abort(None, AbortThen::Rearm) };
-    assert_eq!(trial.abort(0, 0, rearm), Ok(vec![Action::Prepare(Arc::new(plan_of(0)))]));
+    assert_eq!(trial.abort(0, 0, rearm), Ok(vec![Action::Prepare(part_of(0, plan()))]));
     assert_eq!(trial.observe(0, Event::Cleanup(done)), []);
     assert_eq!(code(trial.cleanup(0, order(2))), RefusalCode::WrongPhase);
 }
@@ -130,7 +131,7 @@ fn progress_is_told() {
 #[test]
 fn without_preload_connections_arm() {
     let mut trial = idle();
-    let plan = ShardPlan { preload: Preload::None, ..plan_of(0) };
+    let plan = TrialPlan { preload: Preload::None, ..plan() };
     trial.plan(0, 0, put(plan, 0)).unwrap();
     trial.observe(0, Event::TargetReady);
     assert_eq!(trial.observe(0, ALL), []);
@@ -141,10 +142,9 @@ fn without_preload_connections_arm() {
 #[test]
 fn shares_of_keys_add_up() {
     for (count, shards) in [(10, 3), (1, 5), (u64::MAX, 7), (1_000_000, 1)] {
-        let mut plan = plan_of(0);
+        let mut plan = TrialPlan { shards, ..plan() };
         plan.workload.keys.count = count;
-        plan.shards = shards;
-        let shares = (0..shards).map(|shard| u128::from(share_of_keys(&ShardPlan { shard, ..plan.clone() })));
+        let shares = (0..shards).map(|shard| u128::from(share_of_keys(&plan.clone().of_shard(shard))));
         assert_eq!(shares.sum::<u128>(), u128::from(count));
     }
 }
@@ -154,7 +154,7 @@ fn a_lower_epoch_is_refused_by_every_put_and_a_higher_one_is_kept() {
     let mut trial = armed();
     trial.abort(0, 0, AbortRequest { epoch: 5, ..abort(None, AbortThen::Rearm) }).unwrap();
     assert_eq!(trial.state().epoch, 5);
-    assert_eq!(code(trial.plan(0, 0, put(plan_of(0), 4))), RefusalCode::StaleEpoch);
+    assert_eq!(code(trial.plan(0, 0, put(plan(), 4))), RefusalCode::StaleEpoch);
     assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::StaleEpoch);
     assert_eq!(code(trial.abort(0, 0, abort(None, AbortThen::Stop))), RefusalCode::StaleEpoch);
     assert_eq!(code(trial.release(0, EpochRequest { epoch: 4 })), RefusalCode::StaleEpoch);
@@ -166,30 +166,24 @@ fn a_lower_epoch_is_refused_by_every_put_and_a_higher_one_is_kept() {
 #[test]
 fn a_plan_is_accepted_once() {
     let mut trial = preparing();
-    assert_eq!(trial.plan(0, 0, put(plan_of(0), 0)), Ok(vec![]));
-    let other = ShardPlan { pipeline: 2, ..plan_of(0) };
+    assert_eq!(trial.plan(0, 0, put(plan(), 0)), Ok(vec![]));
+    let other = TrialPlan { pipeline: 2, ..plan() };
     assert_eq!(code(trial.plan(0, 0, put(other, 0))), RefusalCode::PlanConflict);
-    assert_eq!(finished().plan(0, 0, put(plan_of(0), 0)), Ok(vec![]));
+    assert_eq!(finished().plan(0, 0, put(plan(), 0)), Ok(vec![]));
 }
 
 #[test]
-fn a_plan_for_another_process_is_malformed() {
-    let plans = [
-        ShardPlan { run: "other".into(), ..plan_of(0) },
-        ShardPlan { shard: 0, ..plan_of(0) },
-        ShardPlan { trial: 1, ..plan_of(0) },
-    ];
-    for plan in plans {
-        let mut trial = idle();
-        assert_eq!(code(trial.plan(0, 0, put(plan, 0))), RefusalCode::Malformed);
-        assert_eq!(phase(&trial), ShardPhase::Idle);
-    }
+fn a_shard_prepares_its_own_part_of_the_plan() {
+    let plan = TrialPlan { connections: 8, concurrency: Some(7), ..plan() };
+    let part = part_of(5, plan.clone());
+    assert_eq!((part.connections, part.concurrency), (3, Some(2)));
+    assert_eq!(idle().plan(0, 5, put(plan, 0)), Ok(vec![Action::Prepare(part)]));
 }
 
 #[test]
 fn a_plan_that_cannot_be_run_fails_the_trial() {
     let mut trial = idle();
-    assert_eq!(trial.plan(0, 0, put(ShardPlan { connections: 0, ..plan_of(0) }, 0)), Ok(vec![]));
+    assert_eq!(trial.plan(0, 0, put(TrialPlan { connections: 0, ..plan() }, 0)), Ok(vec![]));
     let failure = trial.state().failure.unwrap();
     assert_eq!(failure.reason, FailureReason::BadPlan);
     assert!(failure.message.contains("connections is 0"), "{}", failure.message);
@@ -217,13 +211,13 @@ fn a_trial_that_is_over_closes_its_connections_when_told() {
 #[test]
 fn the_next_trial_follows_only_a_finished_one() {
     let mut trial = finished();
-    let next = trial.plan(0, 1, put(plan_of(1), 0)).unwrap();
-    assert_eq!(next, [Action::Prepare(Arc::new(plan_of(1)))]);
+    let next = trial.plan(0, 1, put(plan(), 0)).unwrap();
+    assert_eq!(next, [Action::Prepare(part_of(1, plan()))]);
     assert_eq!((phase(&trial), trial.state().accepted), (ShardPhase::Preparing, None));
     assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::Unknown);
-    assert_eq!(code(trial.plan(0, 2, put(plan_of(2), 0))), RefusalCode::WrongPhase);
-    assert_eq!(code(running().plan(0, 1, put(plan_of(1), 0))), RefusalCode::WrongPhase);
-    assert_eq!(code(trial.plan(0, 0, put(plan_of(0), 0))), RefusalCode::WrongPhase);
+    assert_eq!(code(trial.plan(0, 2, put(plan(), 0))), RefusalCode::WrongPhase);
+    assert_eq!(code(running().plan(0, 1, put(plan(), 0))), RefusalCode::WrongPhase);
+    assert_eq!(code(trial.plan(0, 0, put(plan(), 0))), RefusalCode::WrongPhase);
 }
 
 #[test]
@@ -304,7 +298,7 @@ fn stopping_before_the_start_leaves_nothing_to_collect() {
         assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
         assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
         let again = trial.abort(0, 0, abort(None, AbortThen::Rearm)).unwrap();
-        assert_eq!(again, [Action::Prepare(Arc::new(plan_of(0)))]);
+        assert_eq!(again, [Action::Prepare(part_of(0, plan()))]);
     }
     assert_eq!(code(idle().abort(0, 0, abort(None, AbortThen::Stop))), RefusalCode::Unknown);
 }
@@ -358,7 +352,7 @@ fn a_target_that_was_wholly_gone_while_armed_is_preloaded_again() {
     assert_eq!(phase(&trial), ShardPhase::Armed);
 
     let mut trial = idle();
-    trial.plan(0, 0, put(ShardPlan { preload: Preload::None, ..plan_of(0) }, 0)).unwrap();
+    trial.plan(0, 0, put(TrialPlan { preload: Preload::None, ..plan() }, 0)).unwrap();
     trial.observe(0, Event::TargetReady);
     trial.observe(0, ALL);
     trial.observe(1, none);
@@ -547,7 +541,7 @@ proptest! {
             let mut dropped = false;
             let actions = match input {
                 Input::Plan { epoch, trial: number, other } => {
-                    let plan = ShardPlan { pipeline: 1 + u32::from(other), ..plan_of(number) };
+                    let plan = TrialPlan { pipeline: 1 + u32::from(other), ..plan() };
                     trial.plan(now, number, put(plan, epoch))
                 }
                 Input::Start { epoch, attempt, ahead } => {

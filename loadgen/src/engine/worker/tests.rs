@@ -8,7 +8,7 @@ use crate::cluster::NodeAddress;
 
 /// A worker with one connection to a server at `listener`.
 fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
-    let plan = Arc::new(crate::sample::plan());
+    let plan = crate::sample::plan().of_shard(1);
     let address = listener.local_addr().unwrap();
     let node = NodeAddress { id: "a".into(), address, label: address.to_string() };
     let topology = Topology { nodes: vec![node], slots: None, ..Topology::default() };

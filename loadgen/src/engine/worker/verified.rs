@@ -267,12 +267,12 @@ mod tests {
     #[test]
     fn the_key_of_a_dropped_write_is_free() {
         let mut plan = crate::sample::plan();
-        (plan.verify, plan.shard, plan.shards) = (Verify::Values, 0, 1);
+        (plan.verify, plan.shards) = (Verify::Values, 1);
         let operation = &mut plan.workload.operations[0];
         operation.arguments = vec![vec![Part::Literal("SET".into())], vec![Part::Key], vec![Part::Data]];
         plan.workload.operations.truncate(1);
         let start = plan.workload.keys.start;
-        let mut verified = Verified::new(Verifier::of(&plan, false).unwrap(), None);
+        let mut verified = Verified::new(Verifier::of(&plan.into(), false).unwrap(), None);
         assert_eq!(verified.verifier.begin(0, 0, start), Begin::Now);
         assert_eq!(verified.verifier.begin(1, 0, start), Begin::After(0));
         let mut pipeline = Pipeline::of_window(1);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Part, ShardPlan};
+use redisbench_wire::plan::{Part, TrialPlan};
 use redisbench_wire::snapshot::ServerCommands;
 
 use super::info::Calls;
@@ -76,7 +76,7 @@ pub struct Mix {
 
 impl Mix {
     /// `reads` holds for each operation of the plan whether it only reads.
-    pub fn of(plan: &ShardPlan, reads: &[bool]) -> Self {
+    pub fn of(plan: &TrialPlan, reads: &[bool]) -> Self {
         let literal = |argument: Option<&Vec<Part>>| match argument.map(Vec::as_slice) {
             Some([Part::Literal(text)]) => Some(text.to_ascii_lowercase()),
             _ => None,

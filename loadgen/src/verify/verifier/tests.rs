@@ -29,6 +29,7 @@ impl Shard {
         let mut plan = plan();
         plan.verify = verify;
         plan.workload.operations = commands.iter().map(|command| operation(command, command)).collect();
+        let plan = plan.of_shard(1);
         let own = own_workload(&plan);
         let workload = Workload::of_trial(own.as_ref().unwrap_or(&plan)).unwrap();
         let verifier = Verifier::of(&plan, false).unwrap();
@@ -162,8 +163,8 @@ fn a_failure_that_does_not_say_whether_it_was_executed_is_ambiguous() {
 #[test]
 fn the_preloads_values_are_the_first() {
     let mut shard = Shard::new(Verify::Values, &["SET K V", "GET K"]);
-    shard.plan.preload = Preload::FillMissing;
-    let preload = shard.workload.preload(&shard.plan).unwrap().unwrap();
+    let plan = shard.plan.with(|plan| plan.preload = Preload::FillMissing);
+    let preload = shard.workload.preload(&plan).unwrap().unwrap();
     let mut values = Vec::new();
     for k in 3..6 {
         let mut room = vec![0; preload.longest() + Workload::SLACK];

@@ -27,7 +27,7 @@ pub struct JobInput<'a> {
 
 /// The Indexed Job whose pods are the run's shards.
 pub fn job(input: &JobInput<'_>) -> Job {
-    let shards = i32::try_from(input.spec.shards.count).unwrap_or(i32::MAX);
+    let shards = i32::try_from(input.spec.plan.shards).unwrap_or(i32::MAX);
     Job {
         metadata: input.run.owned(input.run.child_name()),
         spec: Some(JobSpec {

@@ -8,7 +8,7 @@ use super::*;
 fn a_warm_up_ends_once_before_its_time() {
     let warm = || {
         let mut trial = idle();
-        let plan = ShardPlan { warmup_nanoseconds: 60 * SECOND, preload: Preload::None, ..plan_of(0) };
+        let plan = TrialPlan { warmup_nanoseconds: 60 * SECOND, preload: Preload::None, ..plan() };
         trial.plan(0, 0, put(plan, 0)).unwrap();
         for event in [Event::TargetReady, ALL] {
             trial.observe(0, event);
@@ -39,7 +39,7 @@ fn a_warm_up_ends_once_before_its_time() {
 fn a_probe_is_asked_for_once_after_its_own_attempt() {
     let probed = |allowed: u64| {
         let mut trial = idle();
-        let mut plan = ShardPlan { preload: Preload::None, ..plan_of(0) };
+        let mut plan = TrialPlan { preload: Preload::None, ..plan() };
         plan.measurement.probe_nanoseconds = allowed;
         trial.plan(0, 0, put(plan, 0)).unwrap();
         for event in [Event::TargetReady, ALL] {
