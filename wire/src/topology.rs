@@ -45,6 +45,7 @@ pub struct Change {
 
 /// The kind of a topology change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ChangeKind {
     /// A node is new, or has recovered.
     Appeared,

@@ -92,6 +92,7 @@ pub struct Finding {
 
 /// The kind of a wrong reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FindingKind {
     /// Acknowledged writes are gone.
     LostWrite,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{self, HotKeys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,16 +142,6 @@ pub struct HotSetSpec {
     pub hot_keys: HotKeys,
 }
 
-/// Position of the hot keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum HotKeys {
-    /// Spread evenly over the keyspace; depends on the seed.
-    #[default]
-    Scattered,
-    /// The lowest numbers, in order, as in memtier.
-    First,
-}
-
 impl Default for KeysSpec {
     fn default() -> Self {
         Self {
@@ -248,7 +238,7 @@ fn pattern(keys: &KeysSpec) -> plan::KeyPattern {
         (KeyPatternType::Zipf, Some(zipf), _) => plan::KeyPattern::Zipf {
             // Where it is none, the schema's pattern has said it.
             exponent_millionths: millionths(&zipf.exponent).unwrap_or(1_000_000),
-            hot_keys: zipf.hot_keys.into(),
+            hot_keys: zipf.hot_keys,
         },
         (KeyPatternType::HotSet, _, Some(hot_set)) => {
             let share = u128::from(millionths(&hot_set.keys_percent).unwrap_or(1_000_000));
@@ -256,20 +246,11 @@ fn pattern(keys: &KeysSpec) -> plan::KeyPattern {
             plan::KeyPattern::HotSet {
                 keys: u64::try_from(hot).unwrap_or(keys.count).clamp(1, keys.count.max(1)),
                 percent_millionths: millionths(&hot_set.requests_percent).unwrap_or(1_000_000),
-                hot_keys: hot_set.hot_keys.into(),
+                hot_keys: hot_set.hot_keys,
             }
         }
         // By the rules, a type has its member.
         (KeyPatternType::Uniform | KeyPatternType::Zipf | KeyPatternType::HotSet, ..) => plan::KeyPattern::Uniform,
-    }
-}
-
-impl From<HotKeys> for plan::HotKeys {
-    fn from(hot_keys: HotKeys) -> Self {
-        match hot_keys {
-            HotKeys::Scattered => Self::Scattered,
-            HotKeys::First => Self::First,
-        }
     }
 }
 

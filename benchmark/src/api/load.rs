@@ -7,7 +7,7 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadSpec, LoadType, RedisBenchmarkSpec, WarmupEnds};
+use super::spec::{LoadSpec, LoadType, RedisBenchmarkSpec, WarmupEnds};
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::workload::PreloadMode;
 
@@ -56,10 +56,7 @@ pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option
     Some(plan::Load::OpenLoop {
         rate_per_second: rate,
         stages,
-        arrival: match open.arrival {
-            Arrival::Constant => plan::Arrival::Constant,
-            Arrival::Poisson => plan::Arrival::Poisson,
-        },
+        arrival: open.arrival,
         pacing_grid_nanoseconds: between("pacingGrid", &open.pacing_grid, Duration::ZERO, 100 * MILLISECOND),
         unsent_after_nanoseconds: between("unsentAfter", &open.unsent_after, MILLISECOND, 10 * MINUTE),
     })

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use redisbench_statistics::search::{self, Arrivals, Limits};
+use redisbench_wire::plan::Arrival;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, RedisBenchmarkSpec};
+use super::spec::RedisBenchmarkSpec;
 use super::threshold::QUANTILE_PATTERN;
 use super::validate::{Durations, HOUR, MILLISECOND};
 

@@ -5,6 +5,7 @@
 #![allow(clippy::duplicated_attributes, reason = "every printer column has its type and path")]
 
 use kube_derive::CustomResource;
+use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -225,16 +226,6 @@ pub enum LoadType {
     ClosedLoop,
 }
 
-/// How a connection of a closed loop keeps requests in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum PipelineMode {
-    /// Sends the next request after each reply.
-    #[default]
-    Window,
-    /// Sends the next batch after all replies to the previous one.
-    Batch,
-}
-
 /// Load by callers that wait for replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -265,16 +256,6 @@ pub struct OpenLoopSpec {
     /// Time after its due time at which a request that could not be sent is counted as unsent, 1ms to 10m. Default 10s.
     #[serde(default = "default_unsent_after")]
     pub unsent_after: GoDuration,
-}
-
-/// Distribution of due times in an open loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Arrival {
-    /// Evenly spaced.
-    #[default]
-    Constant,
-    /// At random, like many independent callers.
-    Poisson,
 }
 
 /// Part of the measurement in which the rate changes linearly.

@@ -25,10 +25,10 @@ pub use result::{
 pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
-pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
+pub use topology::{TopologyChange, TopologyStatus, Unavailability};
 pub use trial::{TrialLine, TrialOutcome, TrialRequests, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
-pub use verification::{FindingKind, FindingResult, VerificationResult};
+pub use verification::{FindingResult, VerificationResult};
 
 /// The progress and results of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

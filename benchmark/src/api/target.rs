@@ -1,6 +1,6 @@
 //! `spec.targets`: the Redis under test. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{self, Protocol, ReadFrom, TlsVersion, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct TargetSpec {
     /// `Standalone` is one server, `Cluster` is Redis Cluster, `Sentinel` is the primary that Redis Sentinel reports, also after a
     /// failover. The run fails if the target is of another type.
     #[serde(rename = "type")]
-    pub kind: TargetType,
+    pub kind: Topology,
     /// Addresses of the target, as `host:port`; IPv6 in brackets. Exactly one for type Standalone. Up to 32 for a Cluster: any that replies
     /// reports the other nodes. Up to 32 sentinels for type Sentinel: any that replies reports the primary. Names are resolved again on
     /// reconnect. `kubectl redisbench local` also accepts `unix:/path` for a Standalone.
@@ -58,17 +58,6 @@ pub struct TargetSpec {
     pub tls: Option<TlsSpec>,
 }
 
-/// Type of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum TargetType {
-    /// One server.
-    Standalone,
-    /// Redis Cluster.
-    Cluster,
-    /// The primary that Redis Sentinel reports.
-    Sentinel,
-}
-
 /// Settings for Redis Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -86,18 +75,6 @@ pub struct ClusterSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["announced"])
     )]
     pub address_map: Vec<AddressMappingSpec>,
-}
-
-/// Nodes of a Cluster that serve reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ReadFrom {
-    /// The slot's primary.
-    #[default]
-    Primary,
-    /// A replica.
-    Replica,
-    /// A replica, or the primary if there is none.
-    PreferReplica,
 }
 
 /// Reachable address of a node.
@@ -152,16 +129,6 @@ pub enum TransportType {
     TLS,
 }
 
-/// Version of the Redis protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Protocol {
-    /// Supported by every server.
-    #[default]
-    RESP2,
-    /// Adds types for maps, sets, null and pushed messages. Negotiated with HELLO.
-    RESP3,
-}
-
 /// Credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -209,16 +176,6 @@ pub struct TlsSpec {
     /// `caSecretRef`. Default false.
     #[serde(default)]
     pub insecure_skip_verify: bool,
-}
-
-/// TLS version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    #[default]
-    TLS12,
-    /// TLS 1.3.
-    TLS13,
 }
 
 /// Secret in the benchmark's namespace with certificates of authorities. Shards mount it; the operator never reads it.
@@ -293,17 +250,13 @@ pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
 /// The target of a trial, which is the spec's first one.
 pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
     let file = target.endpoints.iter().find(|endpoint| endpoint::is_file(endpoint));
-    if let Some(file) = file.filter(|_| target.kind != TargetType::Standalone || target.tls.is_some()) {
+    if let Some(file) = file.filter(|_| target.kind != Topology::Standalone || target.tls.is_some()) {
         let message = "a UNIX socket is only valid for type Standalone without tls: set host:port";
         problems.push(Problem::new("spec.targets[0].endpoints", file, message));
     }
     plan::Target {
         name: target.name.clone(),
-        topology: match target.kind {
-            TargetType::Standalone => plan::Topology::Standalone,
-            TargetType::Cluster => plan::Topology::Cluster,
-            TargetType::Sentinel => plan::Topology::Sentinel,
-        },
+        topology: target.kind,
         endpoints: target.endpoints.clone(),
         address_map: (target.cluster.iter().flat_map(|cluster| &cluster.address_map))
             .map(|mapping| plan::AddressMapping {
@@ -311,17 +264,10 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
                 reachable: mapping.reachable.clone(),
             })
             .collect(),
-        read_from: match target.cluster.as_ref().map(|cluster| cluster.read_from).unwrap_or_default() {
-            ReadFrom::Primary => plan::ReadFrom::Primary,
-            ReadFrom::Replica => plan::ReadFrom::Replica,
-            ReadFrom::PreferReplica => plan::ReadFrom::PreferReplica,
-        },
+        read_from: target.cluster.as_ref().map(|cluster| cluster.read_from).unwrap_or_default(),
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
         sentinels: target.sentinel.as_ref().and_then(sentinels),
-        protocol: match target.protocol {
-            Protocol::RESP2 => plan::Protocol::Resp2,
-            Protocol::RESP3 => plan::Protocol::Resp3,
-        },
+        protocol: target.protocol,
         database: target.database,
         authenticate: target.auth.is_some(),
         tls: target.tls.as_ref().map(tls_to_plan),
@@ -349,10 +295,7 @@ fn tls_to_plan(tls: &TlsSpec) -> plan::Tls {
         },
         client_certificate: tls.client_certificate_secret_ref.is_some(),
         server_name: tls.server_name.clone(),
-        minimum_version: match tls.minimum_version {
-            TlsVersion::TLS12 => plan::TlsVersion::Tls12,
-            TlsVersion::TLS13 => plan::TlsVersion::Tls13,
-        },
+        minimum_version: tls.minimum_version,
     }
 }
 

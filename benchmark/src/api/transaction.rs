@@ -1,6 +1,6 @@
 //! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan;
+use redisbench_wire::plan::{self, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,6 @@ use super::problem::Problem;
 use super::reads;
 use super::script;
 use super::spec::RedisBenchmarkSpec;
-use super::target::TargetType;
 use super::validate::{Durations, MILLISECOND, MINUTE};
 
 /// Turns every request into a transaction: MULTI, `size` commands of the request's operation, and EXEC. A transaction is one request with
@@ -73,7 +72,7 @@ pub(super) fn check_transaction(
         return None;
     }
     let shared_keys = keys == TransactionKeys::Shared;
-    let is_cluster = spec.targets.iter().any(|target| target.kind == TargetType::Cluster);
+    let is_cluster = spec.targets.iter().any(|target| target.kind == Topology::Cluster);
     for (index, operation) in operations.iter().enumerate().filter(|_| is_cluster && size > 1) {
         let own = spec.workload.operations.get(index).and_then(|operation| operation.keys.as_ref());
         let prefix = own.and_then(|keys| keys.prefix.as_ref()).unwrap_or(&spec.workload.keys.prefix);

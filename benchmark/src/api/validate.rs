@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::{self, Bound, TrialPlan};
+use redisbench_wire::plan::{self, Bound, Topology, TrialPlan};
 use serde_json::{Value, json};
 
 use super::command::{self, Meaning};
@@ -21,8 +21,8 @@ use super::rules;
 use super::safety;
 use super::schema;
 use super::script;
-use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec, WarmupEnds};
-use super::target::{self, TargetSecrets, TargetType};
+use super::spec::{BreakdownKind, CleanupKeys, RedisBenchmarkSpec, ShardsSpec, WarmupEnds};
+use super::target::{self, TargetSecrets};
 use super::threshold;
 use super::transaction;
 use super::validated::{Shards, Validated, limits};
@@ -77,15 +77,12 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
         preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
-        verify: spec.verify.mode.into(),
+        verify: spec.verify.mode,
         load,
         connections: spec.load.connections,
         connect_rate: spec.load.connect_rate,
         pipeline: spec.load.pipeline,
-        pipeline_mode: match spec.load.pipeline_mode {
-            PipelineMode::Window => plan::PipelineMode::Window,
-            PipelineMode::Batch => plan::PipelineMode::Batch,
-        },
+        pipeline_mode: spec.load.pipeline_mode,
         concurrency: spec.load.concurrency(),
         warmup_nanoseconds: nanoseconds(warmup),
         settle: spec.load.warmup_ends == WarmupEnds::WhenSettled,
@@ -149,7 +146,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     let context = OperationContext {
         keys,
         meaning: Meaning { ttl, scripts: &spec.workload.scripts },
-        cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster),
+        cluster: spec.targets.iter().any(|target| target.kind == Topology::Cluster),
         allow_destructive: spec.safety.allow_destructive,
         pipeline: spec.load.pipeline,
     };

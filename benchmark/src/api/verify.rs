@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use redisbench_wire::plan::{self, Role, Verify};
+use redisbench_wire::plan::{self, PipelineMode, Role, Verify};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use super::rules::each_shard;
-use super::spec::{PipelineMode, RedisBenchmarkSpec};
+use super::spec::RedisBenchmarkSpec;
 
 /// Checks of the target's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,29 +23,7 @@ pub struct VerifySpec {
     /// after the load, for at most a minute, written keys are read once more. Not with `transaction`, `wait`, `onMiss` and `mix: Ratio` of
     /// the workload. Default `None`.
     #[serde(default)]
-    pub mode: VerifyMode,
-}
-
-/// Checks of the target's replies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum VerifyMode {
-    /// No checks.
-    #[default]
-    None,
-    /// Types of replies, and numbers of commands that count.
-    Replies,
-    /// Also that reads return the written values.
-    Values,
-}
-
-impl From<VerifyMode> for Verify {
-    fn from(mode: VerifyMode) -> Self {
-        match mode {
-            VerifyMode::None => Self::None,
-            VerifyMode::Replies => Self::Replies,
-            VerifyMode::Values => Self::Values,
-        }
-    }
+    pub mode: Verify,
 }
 
 /// Reports more keys than shards can follow.
@@ -66,11 +44,11 @@ pub(super) fn one_write(mode: &str) -> String {
 /// Checks that the commands can be verified and, if mode Replies follows their counts, what the rules check for mode Values.
 pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, problems: &mut Vec<Problem>) {
     let (mode, shards) = (spec.verify.mode, u64::from(spec.shards.count));
-    if mode == VerifyMode::Values {
+    if mode == Verify::Values {
         check_commands(workload, problems);
         return;
     }
-    let Some(followed) = workload.followed(mode.into()) else { return };
+    let Some(followed) = workload.followed(mode) else { return };
     let mut refuse = |field: &str, message: String| problems.push(Problem::new(format!("spec.{field}"), "", message));
     let keys = followed.keys.count;
     let most = Verify::KEYS_PER_SHARD.saturating_mul(shards);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
-use redisbench_wire::plan::{self, Load, TrialPlan};
+use redisbench_wire::plan::{Load, TrialPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 use redisbench_wire::timeline::Span;
 
 use super::{STATUS_BYTES, search, stages, thresholds, trial, verification};
 use crate::api::Validated;
-use crate::api::spec::{Arrival, LoadType, PipelineMode};
+use crate::api::spec::LoadType;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
     Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
@@ -433,10 +433,7 @@ fn load(plan: &TrialPlan) -> LoadResult {
             kind: LoadType::ClosedLoop,
             arrival: None,
             pacing_grid_nanoseconds: None,
-            pipeline_mode: Some(match plan.pipeline_mode {
-                plan::PipelineMode::Window => PipelineMode::Window,
-                plan::PipelineMode::Batch => PipelineMode::Batch,
-            }),
+            pipeline_mode: Some(plan.pipeline_mode),
             concurrency: Some(match plan.concurrency {
                 Some(callers) => callers.into(),
                 None => u64::from(plan.connections) * u64::from(plan.pipeline),
@@ -444,10 +441,7 @@ fn load(plan: &TrialPlan) -> LoadResult {
         },
         Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } => LoadResult {
             kind: LoadType::OpenLoop,
-            arrival: Some(match arrival {
-                plan::Arrival::Constant => Arrival::Constant,
-                plan::Arrival::Poisson => Arrival::Poisson,
-            }),
+            arrival: Some(*arrival),
             pacing_grid_nanoseconds: Some(*pacing_grid_nanoseconds),
             pipeline_mode: None,
             concurrency: None,

@@ -5,8 +5,7 @@ use redisbench_wire::snapshot;
 
 use super::conditions::{Truth, reason};
 use crate::api::Validated;
-use crate::api::status::{FindingKind, FindingResult, VerificationResult};
-use crate::api::verify::VerifyMode;
+use crate::api::status::{FindingResult, VerificationResult};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;
@@ -17,11 +16,10 @@ const FINDINGS: usize = 256;
 /// None if nothing was checked.
 pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerificationResult> {
     let found = merged.verification.as_ref()?;
-    let mode = match spec.plan.verify {
-        Verify::None => return None,
-        Verify::Replies => VerifyMode::Replies,
-        Verify::Values => VerifyMode::Values,
-    };
+    let mode = spec.plan.verify;
+    if mode == Verify::None {
+        return None;
+    }
     let mut findings: Vec<FindingResult> = Vec::new();
     for outcome in &outcome.shards {
         let Some(snapshot) = &outcome.snapshot else { continue };
@@ -50,12 +48,7 @@ pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Ve
 fn finding(of: &snapshot::Finding, shard: u32, start: u64) -> FindingResult {
     let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
     FindingResult {
-        kind: match of.kind {
-            snapshot::FindingKind::LostWrite => FindingKind::LostWrite,
-            snapshot::FindingKind::LostKey => FindingKind::LostKey,
-            snapshot::FindingKind::Corrupt => FindingKind::Corrupt,
-            snapshot::FindingKind::Mismatch => FindingKind::Mismatch,
-        },
+        kind: of.kind,
         key: cut(&of.key, 256),
         expected: cut(&of.expected, 128),
         seen: cut(&of.seen, 128),
@@ -121,7 +114,7 @@ mod tests {
         let outcome = outcome(vec![of(0, 2 * SECOND), of(1, SECOND)]);
         let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         let found = result(&spec, &outcome, &merged).unwrap();
-        assert_eq!((found.mode, found.checked, found.lost_writes), (VerifyMode::Values, 200, 4));
+        assert_eq!((found.mode, found.checked, found.lost_writes), (Verify::Values, 200, 4));
         let order: Vec<_> = found.findings.iter().map(|of| (of.shard, of.after_start_milliseconds)).collect();
         assert_eq!(order, [(1, 1000), (0, 2000), (1, 3000), (0, 4000)]);
         let (truth, why, message) = condition(&found);

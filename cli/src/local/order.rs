@@ -4,7 +4,6 @@ use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use redisbench_benchmark::api::target::TargetType;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
@@ -131,7 +130,7 @@ impl Order {
             target.tls = None;
             target.cluster = None;
             if target.sentinel.take().is_some() {
-                target.kind = TargetType::Standalone;
+                target.kind = Topology::Standalone;
             }
         }
     }

@@ -4,13 +4,13 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
     Latencies, OperationResult, Percentile, Requests, ShardOutcome, StageResult, TrialResult,
 };
-use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 use super::verification;
 use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
 use redisbench_benchmark::measurement::latencies;
+use redisbench_wire::plan::Topology;
 
 /// Above this, the busiest worker is likely the limit. Below, it still idles now and then.
 const BUSY_PERCENT: u32 = 90;
@@ -36,7 +36,7 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
         text.push_str(&verification::section(found, paint));
     }
     // The only node of a standalone target would repeat the total.
-    let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
+    let standalone = benchmark.spec.targets.iter().all(|target| target.kind == Topology::Standalone);
     if !result.nodes.is_empty() && !standalone {
         text.push_str(&nodes(result).text(paint));
     }

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::spec::{
-    Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, RedisBenchmarkSpec, StageSpec, WarmupEnds,
-};
+use redisbench_benchmark::api::spec::{LoadSpec, LoadType, RampSpec, RedisBenchmarkSpec, StageSpec, WarmupEnds};
 use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};
 use super::search;
 use redisbench_benchmark::human::{count, latency, rate};
+use redisbench_wire::plan::{Arrival, PipelineMode};
 
 /// The most ConfigMaps that are listed.
 const LISTED_MAPS: usize = 16;

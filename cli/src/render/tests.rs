@@ -249,7 +249,7 @@ fn nodes_are_for_clusters() {
     let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
     result.nodes = vec![serde_json::from_value(node).unwrap()];
     assert!(!table(&benchmark, Paint::none()).contains("10.0.0.1"));
-    benchmark.spec.targets[0].kind = redisbench_benchmark::api::target::TargetType::Cluster;
+    benchmark.spec.targets[0].kind = redisbench_wire::plan::Topology::Cluster;
     let shown = table(&benchmark, Paint::none());
     assert!(shown.contains("10.0.0.1:6379          5,461     16,667     101 %"), "{shown}");
 }

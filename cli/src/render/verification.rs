@@ -57,15 +57,16 @@ pub fn section(found: &VerificationResult, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::api::status::{FindingKind, FindingResult};
-    use redisbench_benchmark::api::verify::VerifyMode;
+    use redisbench_benchmark::api::status::FindingResult;
+    use redisbench_wire::plan::Verify;
+    use redisbench_wire::snapshot::FindingKind;
 
     use super::*;
 
     #[test]
     fn counts_stand_above_what_is_wrong() {
         let found = VerificationResult {
-            mode: VerifyMode::Values,
+            mode: Verify::Values,
             checked: 60_000,
             lost_writes: 306,
             ambiguous_writes: 1,

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a closed loop's connection refills its pipeline after a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a connection of a closed loop keeps requests in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PipelineMode {
-    /// Sends the next request.
+    /// Sends the next request after each reply.
+    #[default]
     Window,
     /// Sends the next `pipeline` requests once all previous ones were answered.
     Batch,
@@ -45,10 +47,12 @@ pub struct RateStage {
     pub to_per_second: u64,
 }
 
-/// How the requests of an open loop are distributed in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Distribution of due times in an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Arrival {
     /// Evenly.
+    #[default]
     Constant,
     /// Like independent clients: each worker has a Poisson process of its own, at its share of the rate.
     Poisson,

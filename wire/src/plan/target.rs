@@ -75,6 +75,7 @@ impl Target {
 
 /// Which servers of a cluster get reads. Writes go to primaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReadFrom {
     /// The slot's primary.
     #[default]
@@ -86,11 +87,15 @@ pub enum ReadFrom {
 }
 
 /// A version of Redis's protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Protocol {
     /// The default of every server.
+    #[default]
+    #[serde(rename = "RESP2")]
     Resp2,
     /// Redis 6 and later, negotiated with HELLO.
+    #[serde(rename = "RESP3")]
     Resp3,
 }
 
@@ -120,16 +125,21 @@ pub enum Trust {
 }
 
 /// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TlsVersion {
     /// TLS 1.2.
+    #[default]
+    #[serde(rename = "TLS12")]
     Tls12,
     /// TLS 1.3.
+    #[serde(rename = "TLS13")]
     Tls13,
 }
 
 /// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Topology {
     /// One server.
     Standalone,

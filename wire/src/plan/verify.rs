@@ -6,6 +6,7 @@ use super::{Keys, Operation, Part, TrialPlan, Workload};
 
 /// Which replies of the target are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verify {
     /// Nothing.
     #[default]

@@ -208,9 +208,11 @@ pub enum KeyPattern {
 }
 
 /// Which keys are requested most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HotKeys {
     /// The first n ranks, for every n, are spread evenly over the key space.
+    #[default]
     Scattered,
     /// Rank r is key r - 1.
     First,

@@ -1,10 +1,11 @@
 //! The measurements of a trial.
 
+use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ShardResult, TrialRequests, VerificationResult, is_zero};
-use crate::api::spec::{Arrival, LoadType, PipelineMode, RampSpec};
+use crate::api::spec::{LoadType, RampSpec};
 
 /// The measurements of a trial, merged over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! The layout of the target's servers, its changes, and outages.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use redisbench_wire::topology::ChangeKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,21 +51,6 @@ pub struct TopologyChange {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(max = 16)))]
     pub ranges: Vec<String>,
-}
-
-/// The kind of a change of the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum ChangeKind {
-    /// A node is new, or serves again.
-    Appeared,
-    /// A node is no longer listed, or is listed as failed.
-    Gone,
-    /// A replica became a primary.
-    BecamePrimary,
-    /// A primary became a replica.
-    BecameReplica,
-    /// Slots have another owner.
-    SlotsMoved,
 }
 
 /// A time in which requests to some slots got no successful reply, although some were made.

@@ -1,16 +1,16 @@
 //! The findings about the target's replies.
 
+use redisbench_wire::plan::Verify;
+use redisbench_wire::snapshot::FindingKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::api::verify::VerifyMode;
 
 /// The findings about the target's replies, over preload, warm-up, measurement and the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerificationResult {
     /// The mode of `spec.verify`.
-    pub mode: VerifyMode,
+    pub mode: Verify,
     /// Replies without an error that were checked.
     pub checked: u64,
     /// Replies of a type that the command cannot return, and counts that are too high.
@@ -64,17 +64,4 @@ pub struct FindingResult {
     pub shard: u32,
     /// The time after the start instant; 0 for a finding of the preload.
     pub after_start_milliseconds: u64,
-}
-
-/// The kind of a wrong reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum FindingKind {
-    /// Acknowledged writes are gone.
-    LostWrite,
-    /// The key is gone.
-    LostKey,
-    /// No client wrote this value.
-    Corrupt,
-    /// The reply has another type, or its count is too high.
-    Mismatch,
 }

@@ -87,7 +87,7 @@ fn sentinels_have_a_name_for_the_primary() {
     let named = json!({"masterName": "mymaster"});
     let validated = validate(&with(&target("Sentinel", named.clone())).spec, "cart").unwrap();
     assert_eq!(validated.plan.target.master_name.as_deref(), Some("mymaster"));
-    assert_eq!(validated.plan.target.topology, plan::Topology::Sentinel);
+    assert_eq!(validated.plan.target.topology, Topology::Sentinel);
     assert_eq!(
         problems(&target("Sentinel", Value::Null)),
         ["spec.targets[0].sentinel: must be set for type Sentinel, such as sentinel: {masterName: mymaster}"]

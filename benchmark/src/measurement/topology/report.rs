@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use redisbench_wire::topology::{Change, ChangeKind, Outage, SlotRange};
+use redisbench_wire::topology::{Change, Outage, SlotRange};
 
 use super::MergedTopology;
-use crate::api::status::{self, TopologyChange, TopologyStatus, Unavailability};
+use crate::api::status::{TopologyChange, TopologyStatus, Unavailability};
 use crate::human;
 
 /// Maximum entries of a list.
@@ -33,7 +33,7 @@ impl MergedTopology {
         let change = |change: &Change| TopologyChange {
             at: at(change.at_nanoseconds),
             milliseconds: milliseconds(change.at_nanoseconds),
-            what: kind(change.what),
+            what: change.what,
             node: human::cut(&change.node, ADDRESS).to_owned(),
             from: change.from.as_deref().map(|from| human::cut(from, ADDRESS).to_owned()),
             slots: self.slotted.then(|| count(&change.slots)),
@@ -83,16 +83,6 @@ pub fn shortened(mut whole: TopologyStatus) -> TopologyStatus {
         whole.unavailability.sort_by_key(|time| time.start_milliseconds);
     }
     whole
-}
-
-fn kind(what: ChangeKind) -> status::ChangeKind {
-    match what {
-        ChangeKind::Appeared => status::ChangeKind::Appeared,
-        ChangeKind::Gone => status::ChangeKind::Gone,
-        ChangeKind::BecamePrimary => status::ChangeKind::BecamePrimary,
-        ChangeKind::BecameReplica => status::ChangeKind::BecameReplica,
-        ChangeKind::SlotsMoved => status::ChangeKind::SlotsMoved,
-    }
 }
 
 fn count(slots: &[SlotRange]) -> u32 {

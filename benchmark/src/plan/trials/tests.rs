@@ -142,7 +142,7 @@ fn elements_that_take_longer_than_a_day_are_refused() {
 #[test]
 fn a_preset_that_no_cluster_takes_names_the_preset() {
     let mut spec = benchmark(&json!({"preset": ["set", "mset"]}), &open_loop()).spec;
-    spec.targets[0].kind = api::target::TargetType::Cluster;
+    spec.targets[0].kind = redisbench_wire::plan::Topology::Cluster;
     let found = compile(&spec, "sample").unwrap_err();
     assert_eq!((found.len(), found[0].field.as_str(), found[0].value.as_str()), (1, "spec.workload.preset", "mset"));
     spec.workload.keys.prefix = "{p}:".into();

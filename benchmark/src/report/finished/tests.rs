@@ -88,7 +88,7 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
     outcome.timeline = spans.collect();
     let mut spec = open_loop(2);
     let operations = &mut plan(&mut spec).workload.operations;
-    operations.push(plan::Operation { name: "set".into(), ..operations[0].clone() });
+    operations.push(redisbench_wire::plan::Operation { name: "set".into(), ..operations[0].clone() });
     let pieces = Finished::of("sample", ("run", 0), &spec, &outcome).unwrap().pieces;
     let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
