@@ -2,7 +2,7 @@
 //! command line.
 //!
 //! Its modules are layers, and each imports only from those before it: `quantile`, `human` and `credential`; `api` with its validation;
-//! `plan`; `measurement`, the merge of what shards counted; `verdict`; `evidence`; `conductor`; `report`, with the export.
+//! `plan`; `measurement`, the merge of what shards counted; `verdict`; `evidence`; `conductor`; `report`, with the measurement that is written and read back.
 
 pub mod api;
 pub mod conductor;

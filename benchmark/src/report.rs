@@ -3,10 +3,10 @@
 pub mod comparison;
 pub mod conditions;
 mod ending;
-pub mod export;
 mod finished;
 pub mod historical;
 mod live;
+pub mod measurement;
 pub mod repeats;
 mod search;
 mod size_budget;
@@ -22,6 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::TrialStatus;
 pub use finished::Finished;
+pub use measurement::Measurement;
 pub use trials::{without_artifacts, worst};
 
 /// Maximum bytes of a status, as JSON.

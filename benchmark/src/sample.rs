@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::api::{self, Validated};
 use crate::measurement::{Ending, Outcome, ShardOutcome};
+use crate::plan::Trial;
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -53,6 +54,11 @@ pub fn spec(shards: u32, load: &Value) -> Validated {
     object["spec"]["load"].as_object_mut().unwrap().extend(load);
     let benchmark = api::read(&object).unwrap();
     api::validate(&benchmark.spec, "sample").unwrap()
+}
+
+/// The only trial of `spec`.
+pub fn trial(spec: Validated) -> Trial {
+    Trial { index: 0, of: 1, kind: crate::plan::Kind::default(), spec, interval: Duration::ZERO, search: None }
 }
 
 pub fn open_loop(shards: u32) -> Validated {

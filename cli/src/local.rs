@@ -185,7 +185,7 @@ async fn measure(
         let (outcome, aborted) =
             follow(&mut benchmark, &order.plan, config, Arc::clone(&calls), presence, interrupts, display).await;
         outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
-        let finished = Finished::of_trial(order.name(), &run, &trial, &outcome)?;
+        let finished = Finished::of(order.name(), &run, &trial, outcome.clone())?;
         if let Some(output) = &mut output {
             output.save_trial(&finished);
         }

@@ -23,6 +23,7 @@ use redisbench_benchmark::conductor::{
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Outcome};
+use redisbench_benchmark::report::Finished;
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::rate::CumulativeRate;
 use tokio::sync::watch;
@@ -30,7 +31,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 pub use aggregate::Aggregate;
-pub use finished::Finished;
+pub use finished::finish;
 pub use journal::StatusJournal;
 
 use crate::controller::Compute;
@@ -214,7 +215,7 @@ impl TaskRegistry {
             control: watch::Sender::default(),
             release: watch::Sender::default(),
             progress: watch::channel(Progress::default()).1,
-            trial: finished.report.trial.as_ref().map_or(0, |trial| trial.index),
+            trial: finished.trial.as_ref().map_or(0, |trial| trial.index),
             ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
             epoch,
             target_rate: None,
@@ -313,12 +314,12 @@ async fn run_task<C: ShardCalls>(
     };
     tasks.merges.fetch_add(1, Ordering::Relaxed);
     if let Ended::Over(finished) = &ended
-        && finished.report.result.is_some()
+        && finished.measurement.is_some()
     {
         // With several trials, only those that this process conducted.
         let mut all = tasks.bytes();
-        let known = all.entry(run.uid.clone()).or_insert_with(|| finished.bytes.map(|(direction, _)| (direction, 0)));
-        for ((_, sum), (_, bytes)) in known.iter_mut().zip(finished.bytes) {
+        let known = all.entry(run.uid.clone()).or_insert([("sent", 0), ("received", 0)]);
+        for ((_, sum), bytes) in known.iter_mut().zip([finished.sent_bytes, finished.received_bytes]) {
             *sum = sum.saturating_add(bytes);
         }
     }
@@ -421,7 +422,7 @@ impl ConductTask {
                 released: self.released.load(Ordering::Relaxed),
             },
             None if is_finished => TaskView::Ended {
-                ended: Ended::Over(Arc::new(Finished::broken(self.progress.borrow().of, self.presence.borrow().len()))),
+                ended: Ended::Over(Arc::new(finished::broken(self.progress.borrow().of, self.presence.borrow().len()))),
                 since: Duration::ZERO,
                 artifacts_failure: None,
                 released: true,

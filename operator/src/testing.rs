@@ -10,7 +10,10 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus_client::registry::Registry;
+use redisbench_benchmark::api::status::{LimitedBy, ShardCounts, TrialResult, Verdict, VerdictValue};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use redisbench_benchmark::measurement::Ending;
+use redisbench_benchmark::report::{self, Finished, Measurement};
 use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
@@ -265,4 +268,18 @@ pub(crate) fn status(change: Value) -> RedisBenchmarkStatus {
         json!({"phase": "Preparing", "runId": "0123456789abcdef", "conductorEpoch": 1, "observedGeneration": 1});
     merge(&mut status, change);
     serde_json::from_value(status).unwrap()
+}
+
+/// Trial `index` of `of` of benchmark `cart`, completed and measured by two shards, with its full result in one piece.
+pub(crate) fn finished(index: u32, of: u32, value: VerdictValue) -> Finished {
+    let trial = report::trial(index, of, 1, Some(1_767_229_200_000_000_000));
+    let verdict = Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None };
+    let measurement = Measurement::new(trial.clone(), TrialResult::default(), verdict);
+    Finished {
+        trial: Some(trial),
+        measurement: Some(Measurement { benchmark: "cart".into(), ..measurement }),
+        shards: ShardCounts { desired: 2, finished: 2, ..ShardCounts::default() },
+        pieces: vec![(if of > 1 { format!("trial-{index}.result.json") } else { "result.json".into() }, "{}".into())],
+        ..Finished::unmeasured(of, 2, Ending::Completed)
+    }
 }

@@ -46,8 +46,8 @@ impl Subject<'_> {
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
             summary.rate = status.search.as_ref().and_then(search::column);
         } else {
-            status.result.clone_from(&finished.result);
-            status.verdict.clone_from(&finished.verdict);
+            status.result = finished.result().cloned();
+            status.verdict = finished.verdict().cloned();
         }
         let (phase, why, message) = match ending {
             Ending::Completed if several => (Phase::Succeeded, reason::SUCCEEDED, all_measured(status)),
@@ -69,10 +69,12 @@ impl Subject<'_> {
         status.phase = phase;
         status.progress = None;
         status.trial = finished.trial.clone().or(status.trial.take());
-        status.synchronization = finished.synchronization.or(status.synchronization);
-        status.topology = finished.topology.clone().or(status.topology.take());
+        if let Some(measurement) = &finished.measurement {
+            status.synchronization = Some(measurement.synchronization);
+            status.topology = Some(measurement.topology.clone());
+        }
         status.shards = Some(finished.shards);
-        status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
+        status.thresholds = thresholds::worse(&status.thresholds, finished.thresholds());
         status.summary = Some(summary);
         self.ended(status, why, &message);
         Some((why.to_owned(), message))
@@ -80,7 +82,7 @@ impl Subject<'_> {
 
     /// Updates the condition Verified after one more trial of several: it describes the worst trial, and the last of equally bad ones.
     pub(super) fn verified_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) {
-        let found = finished.result.as_ref().and_then(|result| result.verification.as_ref());
+        let found = finished.result().and_then(|result| result.verification.as_ref());
         let (Some(found), Some(trial)) = (found, &finished.trial) else { return };
         let (truth, why, message) = verification::condition(found);
         let badness = |status: &str| ["True", "Unknown", "False"].iter().position(|known| *known == status);

@@ -1,6 +1,5 @@
 //! A finished trial in its form for the status.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -10,20 +9,19 @@ use redisbench_wire::plan::{Load, TrialPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 use redisbench_wire::timeline::Span;
 
-use super::{STATUS_BYTES, search, stages, thresholds, trial, verification};
+use super::{STATUS_BYTES, search, stages, thresholds, verification};
 use crate::api::Validated;
 use crate::api::spec::LoadType;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
     Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
-    Synchronization, ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated,
-    Verdict, WorstSecond,
+    Synchronization, ThresholdStatus, Throughput, TrialLine, TrialResult, TrialStatus, Truncated, Verdict, WorstSecond,
 };
 use crate::measurement::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::measurement::{Cleanup, Ending, Outcome};
 use crate::plan::{Plan, Trial};
 use crate::quantile::Quantile;
-use crate::report::export::{self, FullResult};
+use crate::report::measurement::{self, Measurement};
 use crate::verdict::{self, verdict};
 use crate::{human, measurement::latencies, measurement::topology};
 
@@ -44,16 +42,8 @@ pub struct Finished {
     pub ending: Ending,
     /// None if it never started.
     pub trial: Option<TrialStatus>,
-    /// None if nothing was measured.
-    pub result: Option<TrialResult>,
-    /// None without a result.
-    pub verdict: Option<Verdict>,
-    /// Start skew and clock uncertainty of the shards; none if it never started.
-    pub synchronization: Option<Synchronization>,
-    /// The target's servers, with changes and outages; none if nothing was measured.
-    pub topology: Option<TopologyStatus>,
-    /// Empty if nothing was measured.
-    pub thresholds: Vec<ThresholdStatus>,
+    /// As short as a status needs it; none if nothing was measured.
+    pub measurement: Option<Measurement>,
     /// For people.
     pub summary: Summary,
     /// Result of deleting the keys, if that was requested.
@@ -61,8 +51,14 @@ pub struct Finished {
     pub shards: ShardCounts,
     /// Its line among several trials.
     pub line: Option<TrialLine>,
-    /// The full result: names and pieces of a JSON document. Empty if nothing was measured.
+    /// The full measurement: names and pieces of a JSON document. Empty if nothing was measured.
     pub pieces: Vec<(String, String)>,
+    /// Incarnations of shards that did not acknowledge an abort.
+    pub unacknowledged: Vec<String>,
+    /// Bytes that the shards wrote while measuring.
+    pub sent_bytes: u64,
+    /// Bytes that they read.
+    pub received_bytes: u64,
 }
 
 impl Finished {
@@ -87,96 +83,114 @@ pub enum FinishError {
 }
 
 impl Finished {
+    /// A trial of `of`, with `shards` shards, that ended like this before anything was measured.
+    pub fn unmeasured(of: u32, shards: u32, ending: Ending) -> Self {
+        Self {
+            of,
+            ending,
+            trial: None,
+            measurement: None,
+            summary: Summary { shards: Some(format!("0/{shards}")), ..Summary::default() },
+            cleanup: None,
+            shards: ShardCounts { desired: shards, ..ShardCounts::default() },
+            line: None,
+            pieces: Vec::new(),
+            unacknowledged: Vec::new(),
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
     /// Merges and judges `outcome` of one trial in run `run` of the benchmark called `name`.
     ///
     /// # Errors
-    /// As [`Self::of`].
-    pub fn of_trial(name: &str, run: &str, trial: &Trial, outcome: &Outcome) -> Result<Self, FinishError> {
-        let mut finished = Self::of(name, (run, trial.index), &trial.spec, outcome)?;
-        finished.line = finished.line_of(&trial.kind);
-        if let (Some(line), Some(step), Some(verdict)) = (&mut finished.line, &trial.search, &finished.verdict)
-            && let Some(merged) = merge(&trial.spec.plan, outcome)?
-        {
-            line.search = Some(search::step(step, &trial.spec, outcome, &merged, verdict));
-        }
-        Ok(finished)
-    }
-
-    /// Merges and judges `outcome` of the benchmark called `name`, without the parts that depend on the trial's kind. `place` is the run
-    /// and the trial's index.
-    ///
-    /// # Errors
     /// If a shard's histogram violates the contract, or the full result cannot be written.
-    pub fn of(name: &str, (run, index): (&str, u32), spec: &Validated, outcome: &Outcome) -> Result<Self, FinishError> {
-        let shards = counts(outcome);
+    pub fn of(name: &str, run: &str, trial: &Trial, outcome: Outcome) -> Result<Self, FinishError> {
         let started = outcome.start_at_unix_nanoseconds.is_some();
+        let shards = counts(&outcome);
+        let tallies = || outcome.shards.iter().filter_map(|shard| Some(&shard.snapshot.as_ref()?.total));
         let mut finished = Self {
-            of: outcome.of,
-            ending: outcome.ending.clone(),
-            trial: started.then(|| trial(index, outcome.of, outcome.attempt, outcome.start_at_unix_nanoseconds)),
-            synchronization: None,
-            topology: None,
-            result: None,
-            verdict: None,
-            thresholds: Vec::new(),
+            trial: started
+                .then(|| super::trial(trial.index, outcome.of, outcome.attempt, outcome.start_at_unix_nanoseconds)),
             summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
             cleanup: outcome.cleanup.clone(),
             shards,
-            line: None,
-            pieces: Vec::new(),
+            unacknowledged: outcome.unacknowledged().map(|shard| shard.incarnation.clone()).collect(),
+            sent_bytes: tallies().map(|tally| tally.sent_bytes).fold(0, u64::saturating_add),
+            received_bytes: tallies().map(|tally| tally.received_bytes).fold(0, u64::saturating_add),
+            ..Self::unmeasured(outcome.of, shards.desired, outcome.ending.clone())
         };
-        if let Some(merged) = if started { merge(&spec.plan, outcome)? } else { None } {
-            finished.measured(name, run, spec, outcome, &merged)?;
+        let mut step = None;
+        if let Some(place) = finished.trial.clone()
+            && let Some(merged) = merge(&trial.spec.plan, &outcome)?
+        {
+            let verdict = verdict(&trial.spec, &outcome, &merged);
+            step = trial.search.as_ref().map(|step| search::step(step, &trial.spec, &outcome, &merged, &verdict));
+            finished.measured(&merged, measurement((name, run), place, &trial.spec, outcome, &merged, verdict)?)?;
+        }
+        finished.line = finished.line_of(&trial.kind);
+        if let Some(line) = &mut finished.line {
+            line.search = step;
         }
         Ok(finished)
     }
 
-    fn measured(
-        &mut self,
-        name: &str,
-        run: &str,
-        spec: &Validated,
-        outcome: &Outcome,
-        merged: &Merged,
-    ) -> Result<(), FinishError> {
-        let whole = result(spec, outcome, merged)?;
-        let verdict = verdict(spec, outcome, merged);
-        let synchronization = synchronization(outcome, merged);
-        let topology = merged.topology.report(outcome.start_at_unix_nanoseconds);
-        let several = self.trial.as_ref().filter(|_| self.of > 1).map(|trial| trial.index);
-        self.thresholds = thresholds::finished(&outcome.thresholds, merged, several);
-        let full = FullResult {
-            format: Cow::Borrowed(export::FORMAT),
-            benchmark: Cow::Borrowed(name),
-            run_id: Cow::Borrowed(run),
-            trial: self.trial.as_ref().map(Cow::Borrowed),
-            result: Cow::Borrowed(&whole),
-            verdict: Some(Cow::Borrowed(&verdict)),
-            synchronization: Some(Cow::Borrowed(&synchronization)),
-            topology: Some(Cow::Borrowed(&topology)),
-            thresholds: Cow::Borrowed(&self.thresholds),
-            histograms: export::histograms(merged)?,
-            seconds: export::seconds(&spec.plan, &outcome.timeline),
-            seconds_left_out: false,
-            shards: export::shard_records(outcome),
-            shards_left_out: false,
-        };
-        self.pieces = match &self.trial {
-            Some(trial) if self.of > 1 => full.pieces_of_trial(trial.index, self.of)?,
-            _ => full.pieces()?,
-        };
-        let topology = topology::shortened(topology);
+    fn measured(&mut self, merged: &Merged, mut whole: Measurement) -> Result<(), FinishError> {
+        self.pieces = whole.pieces()?;
+        whole.shorten(self.pieces.len())?;
+        let p99 = latencies::response_time_at(&merged.total, Quantile::P99);
+        summarize(&mut self.summary, &whole.result, &p99, &whole.verdict);
+        self.measurement = Some(whole);
+        Ok(())
+    }
+
+    pub fn result(&self) -> Option<&TrialResult> {
+        self.measurement.as_ref().map(|measurement| &measurement.result)
+    }
+
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.measurement.as_ref().map(|measurement| &measurement.verdict)
+    }
+
+    /// Empty if nothing was measured.
+    pub fn thresholds(&self) -> &[ThresholdStatus] {
+        self.measurement.as_ref().map_or(&[], |measurement| &measurement.thresholds)
+    }
+}
+
+fn measurement(
+    (name, run): (&str, &str),
+    trial: TrialStatus,
+    spec: &Validated,
+    outcome: Outcome,
+    merged: &Merged,
+    verdict: Verdict,
+) -> Result<Measurement, HistogramError> {
+    let several = (trial.of > 1).then_some(trial.index);
+    let whole = Measurement {
+        benchmark: name.to_owned(),
+        run_id: run.to_owned(),
+        synchronization: synchronization(&outcome, merged),
+        topology: merged.topology.report(outcome.start_at_unix_nanoseconds),
+        thresholds: thresholds::finished(&outcome.thresholds, merged, several),
+        histograms: Some(measurement::histograms(merged)?),
+        seconds: measurement::seconds(&spec.plan, &outcome.timeline),
+        ..Measurement::new(trial, result(spec, &outcome, merged)?, verdict)
+    };
+    Ok(Measurement { shards: measurement::shard_records(outcome), ..whole })
+}
+
+impl Measurement {
+    /// Cuts it to what a status has room for, beside the names of `pieces` artifacts.
+    fn shorten(&mut self, pieces: usize) -> Result<(), serde_json::Error> {
+        (self.histograms, self.seconds, self.shards) = (None, Vec::new(), Vec::new());
+        self.topology = topology::shortened(std::mem::take(&mut self.topology));
         let beside = CONDITIONS_BYTES
-            + serde_json::to_vec(&topology)?.len()
-            + serde_json::to_vec(&verdict)?.len()
+            + serde_json::to_vec(&self.topology)?.len()
+            + serde_json::to_vec(&self.verdict)?.len()
             + serde_json::to_vec(&self.thresholds)?.len()
-            + self.pieces.len().max(1) * ARTIFACT_BYTES;
-        let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
-        summarize(&mut self.summary, &result, &latencies::response_time_at(&merged.total, Quantile::P99), &verdict);
-        self.result = Some(result);
-        self.verdict = Some(verdict);
-        self.synchronization = Some(synchronization);
-        self.topology = Some(topology);
+            + pieces.max(1) * ARTIFACT_BYTES;
+        self.result = shortened(std::mem::take(&mut self.result), STATUS_BYTES.saturating_sub(beside))?;
         Ok(())
     }
 }

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use redisbench_statistics::Direction;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::Tally;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
 use crate::api::RedisBenchmarkStatus;
-use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
+use crate::api::status::{CellResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
 use crate::measurement::latencies;
 use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
-use crate::report::export;
+use crate::report::measurement::{self, Measurement};
 
 /// Format of the document of an experiment. An incompatible change gets a new number.
 pub const FORMAT: &str = "redisbench.dev/experiment/v1";
@@ -83,43 +83,6 @@ fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
     (status.repeats, status.repeats_left_out) = (listed, left_out + many as u64);
 }
 
-/// Why the histograms of several trials could not be merged.
-#[derive(Debug, thiserror::Error)]
-pub enum TogetherError {
-    /// The full result of a trial is not as it was written.
-    #[error("failed to read the full result of a trial")]
-    Document(#[from] serde_json::Error),
-    /// A histogram violates the contract.
-    #[error("failed to merge the histogram of a trial")]
-    Histogram(#[from] HistogramError),
-}
-
-/// The parts of a trial's full result that the aggregate needs.
-#[derive(Deserialize)]
-struct Document {
-    result: DocumentResult,
-    histograms: DocumentHistograms,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DocumentResult {
-    requests: Requests,
-    response_time: Latencies,
-}
-
-#[derive(Deserialize)]
-struct DocumentHistograms {
-    total: DocumentTotal,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DocumentTotal {
-    response: EncodedHistogram,
-    error_replies: Option<EncodedHistogram>,
-}
-
 /// Merged requests of several trials.
 #[derive(Debug)]
 pub struct Together {
@@ -142,17 +105,16 @@ impl Default for Together {
 }
 
 impl Together {
-    /// Adds the trial whose full result is `document`.
+    /// Adds a trial with its full measurement.
     ///
     /// # Errors
-    /// If it is not in the format of [`crate::report::export::FullResult`].
-    pub fn add(&mut self, document: &str) -> Result<(), TogetherError> {
-        let Document { result, histograms } = serde_json::from_str(document)?;
+    /// If it is a shortened one, or a histogram violates the contract.
+    pub fn add(&mut self, Measurement { result, histograms, .. }: &Measurement) -> Result<(), HistogramError> {
         let beyond = || HistogramError::Malformed("counts beyond its bounds");
-        let response = histograms.total.response.decode(Kind::Request)?;
+        let total = &histograms.as_ref().ok_or(HistogramError::Malformed("left out"))?.total;
         let sum = &mut self.measured;
-        sum.response.add(response).map_err(|_| beyond())?;
-        if let Some(replies) = &histograms.total.error_replies {
+        sum.response.add(total.response.decode(Kind::Request)?).map_err(|_| beyond())?;
+        if let Some(replies) = &total.error_replies {
             let replies = replies.decode(Kind::Request)?;
             sum.error_replies.get_or_insert_with(|| Kind::Request.empty()).add(replies).map_err(|_| beyond())?;
         }
@@ -242,7 +204,7 @@ impl Experiment {
         comparison: &[ComparisonResult],
     ) -> Result<Vec<(String, String)>, serde_json::Error> {
         let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells, comparison };
-        Ok(export::pieces(DOCUMENT, &serde_json::to_string(&document)?, export::PIECE_BYTES))
+        Ok(measurement::pieces(DOCUMENT, &serde_json::to_string(&document)?, measurement::PIECE_BYTES))
     }
 
     /// Sets the repeats of a finished `status` to the cells with their aggregates.

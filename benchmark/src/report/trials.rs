@@ -27,8 +27,8 @@ impl Finished {
     pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
         let present = self.trial.as_ref().filter(|present| present.of > 1)?;
         let why_bytes = if present.of >= MANY { WHY_OF_MANY_BYTES } else { WHY_BYTES };
-        let result = self.result.as_ref();
-        let reason = self.verdict.as_ref().and_then(|verdict| {
+        let result = self.result();
+        let reason = self.verdict().and_then(|verdict| {
             let worst = verdict.reasons.iter().max_by_key(|reason| reason.severity);
             worst.filter(|reason| reason.severity > VerdictValue::Valid)
         });
@@ -58,11 +58,11 @@ impl Finished {
             mean_nanoseconds: result.and_then(|result| result.response_time.mean_nanoseconds),
             p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),
             p99_nanoseconds: result.and_then(|result| result.response_time.p99_nanoseconds),
-            failed_thresholds: self.thresholds.iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count()
+            failed_thresholds: self.thresholds().iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count()
                 as u64,
             p999_nanoseconds: result.and_then(|result| result.response_time.p999_nanoseconds),
-            verdict: self.verdict.as_ref().map(|verdict| verdict.value),
-            limited_by: self.verdict.as_ref().map(|verdict| verdict.limited_by),
+            verdict: self.verdict().map(|verdict| verdict.value),
+            limited_by: self.verdict().map(|verdict| verdict.limited_by),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
                 .map(|why| human::shorten(why, why_bytes).into_owned()),
@@ -79,7 +79,7 @@ impl Subject<'_> {
     /// shards. Returns the reason in `CamelCase` and a message for people.
     pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
         add_line(status, finished);
-        status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
+        status.thresholds = thresholds::worse(&status.thresholds, finished.thresholds());
         self.verified_trial(status, finished);
         set_repeats(status);
         status.search = search::found(self.spec, &status.trials);
@@ -187,7 +187,7 @@ pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
 /// Number of measured trials whose full result is missing from the artifacts.
 pub fn without_artifacts(status: &RedisBenchmarkStatus) -> usize {
     let kept = |line: &TrialLine| {
-        let name = crate::report::export::trial_prefix(line.index);
+        let name = crate::report::measurement::trial_prefix(line.index);
         status.artifacts.iter().any(|artifact| artifact.name.starts_with(&name))
     };
     status.trials.iter().filter(|line| line.requests.is_some() && !kept(line)).count()

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::measurement::Ending;
-use redisbench_benchmark::report::Finished;
 use redisbench_benchmark::report::repeats::{Experiment, Together, cells};
+use redisbench_benchmark::report::{Finished, Measurement};
 
 /// The trials so far, by cell.
 #[derive(Debug, Default)]
@@ -20,8 +20,9 @@ impl Repeats {
     pub fn add(&mut self, finished: &Finished) -> anyhow::Result<()> {
         let line = finished.line.as_ref().filter(|line| line.repeat.is_some() && line.requests.is_some());
         let Some(line) = line.filter(|_| finished.ending == Ending::Completed) else { return Ok(()) };
-        let document: String = finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
-        self.0.entry(line.cell).or_default().add(&document).context("failed to merge the repeats of a trial")
+        let read = Measurement::read(finished.pieces.iter().map(|(_, piece)| piece.as_str()));
+        let whole = read.context("failed to read the full result of a trial")?;
+        self.0.entry(line.cell).or_default().add(&whole).context("failed to merge the repeats of a trial")
     }
 
     /// Adds the aggregate to `status`, which must be final.

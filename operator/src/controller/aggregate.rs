@@ -3,10 +3,11 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_benchmark::api::Problem;
 use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
+use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::comparison::comparisons;
-use redisbench_benchmark::report::export::trial_prefix;
 use redisbench_benchmark::report::historical;
-use redisbench_benchmark::report::repeats::{self, Experiment, Together, TogetherError};
+use redisbench_benchmark::report::measurement::trial_prefix;
+use redisbench_benchmark::report::repeats::{self, Experiment, Together};
 use redisbench_wire::histogram::HistogramError;
 use tokio::task::JoinError;
 
@@ -22,8 +23,10 @@ enum AggregateError {
     Apply(#[from] ApplyError),
     #[error("trial {trial}: its full result was not stored")]
     NotKept { trial: u32 },
-    #[error("trial {trial}")]
-    Unusable { trial: u32, source: TogetherError },
+    #[error("failed to read the full result of trial {trial}")]
+    Unreadable { trial: u32, source: serde_json::Error },
+    #[error("failed to merge the histogram of trial {trial}")]
+    Unusable { trial: u32, source: HistogramError },
     #[error("{0}")]
     Incomparable(Problem),
     #[error("failed to write a histogram")]
@@ -102,15 +105,20 @@ async fn together(
     let mut together = Together::default();
     for &trial in &cell.trials {
         let prefix = trial_prefix(trial);
-        let mut document = String::new();
+        let mut pieces = Vec::new();
         for artifact in artifacts.iter().filter(|artifact| artifact.name.starts_with(&prefix)) {
-            document.push_str(&applier.read_artifact(&artifact.config_map, &artifact.name).await?);
+            pieces.push(applier.read_artifact(&artifact.config_map, &artifact.name).await?);
         }
-        if document.is_empty() {
+        if pieces.is_empty() {
             return Err(AggregateError::NotKept { trial });
         }
-        let add = move || together.add(&document).map(|()| together);
-        together = compute.run(add).await?.map_err(|source| AggregateError::Unusable { trial, source })?;
+        let add = move || {
+            let read = Measurement::read(pieces.iter().map(String::as_str));
+            let whole = read.map_err(|source| AggregateError::Unreadable { trial, source })?;
+            together.add(&whole).map_err(|source| AggregateError::Unusable { trial, source })?;
+            Ok::<_, AggregateError>(together)
+        };
+        together = compute.run(add).await??;
     }
     Ok(together)
 }

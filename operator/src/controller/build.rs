@@ -9,7 +9,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use redisbench_benchmark::api::status::Artifact;
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::report::{Finished, Measurement};
 
 pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
 
@@ -36,21 +38,24 @@ pub struct Run {
     pub id: String,
 }
 
+/// Where the pieces of the full result are stored, as listed in the status.
+pub fn artifacts(finished: &Finished) -> Vec<Artifact> {
+    let Some(Measurement { benchmark, trial, .. }) = &finished.measurement else { return Vec::new() };
+    let map = |index| match (trial.of, index) {
+        (1, _) => format!("{benchmark}-result-{index}"),
+        (_, 0) => format!("{benchmark}-result-{}", trial.index),
+        _ => format!("{benchmark}-result-{}-{index}", trial.index),
+    };
+    let pieces = finished.pieces.iter().enumerate();
+    pieces.map(|(index, (name, _))| Artifact { name: name.clone(), config_map: map(index) }).collect()
+}
+
 impl Run {
     /// The name of the run's Job and Secret. Ends with the end of the runId, so that a re-created benchmark does not collide with its
     /// predecessor's children.
     pub fn child_name(&self) -> String {
         let end = self.id.len().saturating_sub(8);
         format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
-    }
-
-    /// The name of the ConfigMap with piece `index` of the result, of the only trial or of `trial`.
-    pub fn artifact_name(&self, trial: Option<u32>, index: usize) -> String {
-        match (trial, index) {
-            (None, _) => format!("{}-result-{index}", self.benchmark),
-            (Some(trial), 0) => format!("{}-result-{trial}", self.benchmark),
-            (Some(trial), _) => format!("{}-result-{trial}-{index}", self.benchmark),
-        }
     }
 
     /// The name of the ConfigMap with piece `index` of the aggregate of all trials.

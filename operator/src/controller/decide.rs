@@ -12,12 +12,12 @@ use redisbench_benchmark::api::status::{Artifact, Phase, TrialLine, TrialStatus}
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
 use redisbench_benchmark::plan::Plan;
-use redisbench_benchmark::report;
 use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
+use redisbench_benchmark::report::{self, Finished};
 
 use super::observe::JobView;
 use super::status::is_urgent;
-use crate::tasks::{Aggregate, Ended, Finished};
+use crate::tasks::{Aggregate, Ended};
 
 /// How often a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);

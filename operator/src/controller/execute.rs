@@ -13,14 +13,14 @@ use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::measurement::threshold::Standing;
 use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
-use redisbench_benchmark::report::thresholds;
+use redisbench_benchmark::report::{Finished, thresholds};
 
 use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};
 use super::decide::{Action, Decision, Notice, Observed};
 use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, aggregate, events};
-use crate::tasks::{Finished, StatusJournal, TaskInput};
+use crate::tasks::{StatusJournal, TaskInput, finish};
 
 /// The inputs for carrying out a decision.
 pub(super) struct Executor<'a> {
@@ -167,7 +167,8 @@ impl Executor<'_> {
 
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
         let Some(conduct) = self.context.shared.tasks.get(&self.run.uid) else { return Ok(()) };
-        let (pieces, epoch) = (finished.report.pieces.iter().zip(&finished.artifacts), conduct.epoch());
+        let (artifacts, epoch) = (build::artifacts(finished), conduct.epoch());
+        let pieces = finished.pieces.iter().zip(&artifacts);
         let pieces: Vec<ConfigMap> = pieces
             .map(|((name, text), artifact)| build::artifact(self.run, epoch, &artifact.config_map, name, text))
             .collect();
@@ -222,7 +223,7 @@ impl Executor<'_> {
                 trial: index,
                 of,
             },
-            finish: Box::new(move |outcome| Finished::of(&run, &trial, &outcome)),
+            finish: Box::new(move |outcome| finish(&run, &trial, outcome)),
             // If the queue is full, the periodic reconciliation is soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
             run: self.run.clone(),

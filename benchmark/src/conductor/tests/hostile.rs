@@ -31,7 +31,7 @@ use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
 use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, live};
 use crate::measurement::Ending;
-use crate::report::export::{PIECE_BYTES, PIECES};
+use crate::report::measurement::{PIECE_BYTES, PIECES};
 use crate::report::{Finished, STATUS_BYTES, Subject};
 use crate::sample::{self, open_loop, outcome};
 
@@ -101,8 +101,8 @@ fn snapshot(bytes: &[u8]) {
     let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
     let succeeded = hostile.total.succeeded + honest.total.succeeded;
     let outcome = outcome(vec![hostile, honest]);
-    let finished = Finished::of("sample", (RUN, 0), &open_loop(2), &outcome).unwrap();
-    let requests = finished.result.as_ref().unwrap().requests;
+    let finished = Finished::of("sample", RUN, &sample::trial(open_loop(2)), outcome).unwrap();
+    let requests = finished.result().unwrap().requests;
     assert_eq!(requests.succeeded, succeeded);
     assert_eq!(
         requests.scheduled,
@@ -262,7 +262,7 @@ fn run(bytes: &[u8]) {
             // A shard without a usable final snapshot is lost, and the result contains that.
             assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
         }
-        let finished = Finished::of("sample", (RUN, 0), &open_loop(2), &outcome).unwrap();
+        let finished = Finished::of("sample", RUN, &sample::trial(open_loop(2)), outcome).unwrap();
         assert_fits(&finished);
     });
 }

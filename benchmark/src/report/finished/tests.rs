@@ -5,11 +5,11 @@ use super::super::Subject;
 use super::*;
 use crate::api::spec::RampSpec;
 use crate::api::status::{StageResult, TrialRequests};
-use crate::sample::{lose, open_loop, outcome, plan, snapshot, with_timeouts};
+use crate::sample::{lose, open_loop, outcome, plan, snapshot, trial, with_timeouts};
 
 fn finished(outcome: &Outcome) -> Finished {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
-    Finished::of("sample", ("run", 0), &spec, outcome).unwrap()
+    Finished::of("sample", "run", &trial(spec), outcome.clone()).unwrap()
 }
 
 fn balanced(requests: &Requests) -> bool {
@@ -25,7 +25,7 @@ fn the_columns_are_for_people() {
     assert_eq!(summary.errors.as_deref(), Some("0 (0 %)"));
     assert_eq!(summary.shards.as_deref(), Some("2/2"));
     assert_eq!(summary.verdict.as_deref(), Some("Valid"));
-    let result = finished.result.unwrap();
+    let result = finished.measurement.unwrap().result;
     assert_eq!(result.response_time_of_succeeded, None);
     assert_eq!(result.throughput.target_per_second, Some(1000));
     assert_eq!(result.bandwidth.sent_bytes_per_second, 10_000);
@@ -38,7 +38,7 @@ fn bandwidth_is_over_the_time_in_which_its_bytes_were_counted() {
     // The quick shard's quota ran out after ten seconds, this one's after twenty.
     slow.window.measure_to_nanoseconds += 10_000_000_000;
     slow.taken_nanoseconds += 10_000_000_000;
-    let result = finished(&outcome(vec![quick, slow])).result.unwrap();
+    let result = finished(&outcome(vec![quick, slow])).measurement.unwrap().result;
     assert_eq!(result.bandwidth.sent_bytes_per_second, 2_000 + 1_000);
 }
 
@@ -48,7 +48,7 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 2_000])]);
     let second = |second, sent_bytes| Span { second, seconds: 1, sent_bytes, ..Span::default() };
     outcome.timeline = (0..10).map(|at| second(at, 1_000)).chain([second(10, 900), second(11, 100)]).collect();
-    let bandwidth = finished(&outcome).result.unwrap().bandwidth;
+    let bandwidth = finished(&outcome).measurement.unwrap().result.bandwidth;
     assert_eq!((bandwidth.sent_bytes_per_second, bandwidth.received_bytes_per_second), (1_000, 0));
     // A minute that begins in the warm-up includes bytes of the warm-up.
     let snapshot = outcome.shards[0].snapshot.as_mut().unwrap();
@@ -57,7 +57,7 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     snapshot.taken_nanoseconds += 60_000_000_000;
     outcome.timeline =
         vec![Span { seconds: 60, ..second(0, 60_000) }, second(60, 2_000), second(69, 2_000), second(70, 7)];
-    assert_eq!(finished(&outcome).result.unwrap().bandwidth.sent_bytes_per_second, 400);
+    assert_eq!(finished(&outcome).measurement.unwrap().result.bandwidth.sent_bytes_per_second, 400);
 }
 
 /// Two operations over two shards with different shares, second by second.
@@ -89,7 +89,7 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
     let mut spec = open_loop(2);
     let operations = &mut plan(&mut spec).workload.operations;
     operations.push(redisbench_wire::plan::Operation { name: "set".into(), ..operations[0].clone() });
-    let pieces = Finished::of("sample", ("run", 0), &spec, &outcome).unwrap().pieces;
+    let pieces = Finished::of("sample", "run", &trial(spec), outcome).unwrap().pieces;
     let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     let seconds = document["seconds"].as_array().unwrap();
@@ -123,7 +123,7 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
 fn too_many_failures_show_as_a_bound() {
     let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 1_800]), 200)]));
     assert_eq!(finished.summary.p99.as_deref(), Some("> 1.45 ms"));
-    let result = finished.result.unwrap();
+    let result = finished.measurement.unwrap().result;
     assert_eq!(result.response_time.p99_nanoseconds, None);
     assert!(result.response_time_of_succeeded.unwrap().p99_nanoseconds.is_some());
 }
@@ -133,7 +133,7 @@ fn the_rest_of_a_lost_shard_is_unknown_and_censored() {
     let mut outcome = outcome(vec![snapshot(0, &[1023; 5_000]), snapshot(1, &[1023; 2_500])]);
     lose(&mut outcome, 1);
     let finished = finished(&outcome);
-    let result = finished.result.unwrap();
+    let result = finished.measurement.unwrap().result;
     assert_eq!((result.requests.scheduled, result.requests.unknown), (10_000, 2_500));
     assert!(balanced(&result.requests));
     assert_eq!(result.response_time.p50_nanoseconds, Some(1023));
@@ -177,7 +177,7 @@ fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
     };
     let mut status = crate::api::RedisBenchmarkStatus::default();
     subject.over(&mut status, &finished);
-    let result = finished.result.unwrap();
+    let result = finished.measurement.unwrap().result;
     let truncated = result.truncated.unwrap();
     assert_eq!(result.shards.len() as u64 + truncated.shards, 34);
     assert_eq!(result.operations.len() as u64 + truncated.operations, 34);
@@ -230,7 +230,7 @@ fn the_full_result_leaves_nothing_out() {
     let outcome = outcome((0..40).map(|shard| snapshot(shard, &[1000; 250])).collect());
     let finished = finished(&outcome);
     let whole: String = finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
-    let read: FullResult<'_> = serde_json::from_str(&whole).unwrap();
+    let read = Measurement::read([whole.as_str()]).unwrap();
     assert_eq!(serde_json::to_string(&read).unwrap(), whole, "what is read is what was written");
     let whole: serde_json::Value = serde_json::from_str(&whole).unwrap();
     assert_eq!(whole["result"]["shards"].as_array().unwrap().len(), 40);
@@ -266,7 +266,7 @@ fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize
 /// Sizes of the status, and of the largest ConfigMap as sent and as stored.
 fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
-    let finished = Finished::of(&"n".repeat(46), ("run", 0), &spec, outcome).unwrap();
+    let finished = Finished::of(&"n".repeat(46), "run", &trial(spec), outcome.clone()).unwrap();
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
     let subject = Subject {
         spec: &benchmark.spec,

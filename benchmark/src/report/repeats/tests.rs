@@ -20,8 +20,8 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
         cell: index % 2,
         repeat: Some(index / 2),
     };
-    let trial = plan::Trial { index, of: 4, kind, spec, interval: std::time::Duration::ZERO, search: None };
-    Finished::of_trial("sample", "run", &trial, &outcome).unwrap()
+    let trial = plan::Trial { index, of: 4, kind, ..crate::sample::trial(spec) };
+    Finished::of("sample", "run", &trial, outcome).unwrap()
 }
 
 /// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms, the second time with twice as many requests.
@@ -39,8 +39,8 @@ fn lines(of: &[Finished]) -> Vec<TrialLine> {
     of.iter().filter_map(|finished| finished.line.clone()).collect()
 }
 
-fn document(finished: &Finished) -> String {
-    finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect()
+fn whole(finished: &Finished) -> Measurement {
+    Measurement::read(finished.pieces.iter().map(|(_, piece)| piece.as_str())).unwrap()
 }
 
 /// Within the precision of a histogram of three digits.
@@ -95,7 +95,7 @@ fn the_aggregate_is_that_of_all_requests_together() {
     let mut together = Together::default();
     // Ten thousand at 1 ms and half as many at 3 ms: the mean of both medians would be neither.
     for finished in [finished(0, 1_000_000, 10_000, 0), finished(2, 3_000_000, 5_000, 100)] {
-        together.add(&document(&finished)).unwrap();
+        together.add(&whole(&finished)).unwrap();
     }
     let latencies = together.response_time();
     assert!(is_near(latencies.p50_nanoseconds, 1_000_000) && is_near(latencies.p90_nanoseconds, 3_000_000));
@@ -114,10 +114,12 @@ fn the_aggregate_is_that_of_all_requests_together() {
 #[test]
 fn what_is_no_full_result_is_said() {
     let mut together = Together::default();
-    assert!(matches!(together.add("{}"), Err(TogetherError::Document(_))));
-    let mut broken: serde_json::Value = serde_json::from_str(&document(&four()[0])).unwrap();
-    broken["histograms"]["total"]["response"] = "x".into();
-    assert!(matches!(together.add(&broken.to_string()), Err(TogetherError::Histogram(_))));
+    assert!(Measurement::read(["{}"]).is_err());
+    let mut broken = whole(&four()[0]);
+    broken.histograms.as_mut().unwrap().total.response = serde_json::from_value("x".into()).unwrap();
+    together.add(&broken).unwrap_err();
+    // A measurement as in a status has no histograms.
+    together.add(four()[0].measurement.as_ref().unwrap()).unwrap_err();
     assert_eq!(together.measured.tally, Tally::default());
 }
 
@@ -129,7 +131,7 @@ fn the_document_of_an_experiment_has_every_cell_with_its_distribution() {
     for cell in cells(&lines) {
         let mut together = Together::default();
         for trial in &cell.trials {
-            together.add(&document(&all[*trial as usize])).unwrap();
+            together.add(&whole(&all[*trial as usize])).unwrap();
         }
         experiment.add(cell, Some(&together)).unwrap();
     }

@@ -7,6 +7,7 @@ use crate::api::experiment::MOST_TRIALS;
 use crate::api::experiment::sweepable_fields;
 use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, VerificationResult};
+use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
 use crate::sample::{open_loop, outcome, snapshot};
 
@@ -15,8 +16,8 @@ fn finished(trial: u32, of: u32) -> Finished {
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 10_000])]);
     outcome.of = of;
     let kind = Kind { preset: Some("get".into()), ..Kind::default() };
-    let trial = crate::plan::Trial { index: trial, of, kind, spec, interval: std::time::Duration::ZERO, search: None };
-    Finished::of_trial("sample", "run", &trial, &outcome).unwrap()
+    let trial = crate::plan::Trial { index: trial, of, kind, ..crate::sample::trial(spec) };
+    Finished::of("sample", "run", &trial, outcome).unwrap()
 }
 
 fn subject(benchmark: &RedisBenchmark) -> Subject<'_> {
@@ -31,7 +32,7 @@ fn subject(benchmark: &RedisBenchmark) -> Subject<'_> {
 #[test]
 fn a_line_says_what_the_result_says() {
     let finished = finished(1, 3);
-    let (line, result) = (finished.line.clone().unwrap(), finished.result.unwrap());
+    let (line, result) = (finished.line.clone().unwrap(), finished.measurement.unwrap().result);
     assert_eq!((line.index, line.preset.as_deref(), line.attempt), (1, Some("get"), 1));
     assert_eq!(line.requests, Some(TrialRequests::from(&result.requests)));
     assert_eq!(line.achieved_per_second, Some(result.throughput.achieved_per_second));
@@ -74,7 +75,7 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
         for (index, lost_writes) in (0..).zip(lost_writes) {
             let mut finished = finished(index, 3);
             let found = VerificationResult { checked: 500, lost_writes, ..VerificationResult::default() };
-            finished.result.as_mut().unwrap().verification = Some(found);
+            finished.measurement.as_mut().unwrap().result.verification = Some(found);
             if index < 2 {
                 subject.next_trial(&mut status, &finished);
             } else {
@@ -152,7 +153,7 @@ fn long_name(target: u32) -> String {
 fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchmarkStatus {
     let most = u32::try_from(lines.len()).unwrap();
     let mut last = finished(most - 1, most);
-    let document: String = last.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+    let whole = Measurement::read(last.pieces.iter().map(|(_, piece)| piece.as_str())).unwrap();
     last.line = lines.pop();
     let mut status = RedisBenchmarkStatus { trials: lines, ..RedisBenchmarkStatus::default() };
     status.artifacts = (0..most)
@@ -163,7 +164,7 @@ fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchm
         .collect();
     subject(benchmark).over(&mut status, &last);
     let mut together = Together::default();
-    together.add(&document).unwrap();
+    together.add(&whole).unwrap();
     let mut experiment = Experiment::default();
     for cell in cells(&status.trials) {
         experiment.add(cell, Some(&together)).unwrap();

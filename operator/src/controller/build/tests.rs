@@ -1,9 +1,11 @@
 use k8s_openapi::api::batch::v1::Job;
+use redisbench_benchmark::api::status::VerdictValue;
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::benchmark;
+use crate::testing::{benchmark, finished};
 
 fn run() -> Run {
     Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789ABCDEF".into() }
@@ -25,9 +27,20 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
 fn children_are_named_by_the_end_of_the_run() {
     assert_eq!(run().child_name(), "cart-89abcdef");
     assert_eq!(Run { id: "abc".into(), ..run() }.child_name(), "cart-abc");
-    assert_eq!(run().artifact_name(None, 2), "cart-result-2");
-    assert_eq!(run().artifact_name(Some(7), 0), "cart-result-7");
-    assert_eq!(run().artifact_name(Some(7), 2), "cart-result-7-2");
+}
+
+#[test]
+fn artifacts_are_named_by_the_benchmark_and_the_trial() {
+    let of = |index, of| {
+        let pieces = (0..3).map(|piece| (format!("piece-{piece}"), String::new())).collect();
+        artifacts(&Finished { pieces, ..finished(index, of, VerdictValue::Valid) })
+    };
+    let names = |all: Vec<Artifact>| all.into_iter().map(|one| (one.name, one.config_map)).collect::<Vec<_>>();
+    let expected =
+        |maps: [&str; 3]| (0..).zip(maps).map(|(n, map)| (format!("piece-{n}"), map.to_owned())).collect::<Vec<_>>();
+    assert_eq!(names(of(0, 1)), expected(["cart-result-0", "cart-result-1", "cart-result-2"]));
+    assert_eq!(names(of(7, 9)), expected(["cart-result-7", "cart-result-7-1", "cart-result-7-2"]));
+    assert_eq!(artifacts(&Finished::unmeasured(1, 2, Ending::Completed)), []);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use redisbench_benchmark::report::conditions::{condition, find, reason};
 use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
 use super::{Action, Decision, Notice, Observed, RELEASE_LIMIT, Subject, TaskView, live};
+use crate::controller::build;
 use crate::tasks::Ended;
 
 /// The pause before taking a run back after another conductor took over, because it rarely is still ours.
@@ -63,41 +64,41 @@ pub(super) fn over(
         }
         Ended::Over(finished) => finished,
     };
-    let report = &finished.report;
     let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
-    let follows = subject.plan.is_none_or(|plan| report.next_trial(plan, &subject.status.trials).is_some());
-    let next =
-        Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed && follows);
+    let follows = subject.plan.is_none_or(|plan| finished.next_trial(plan, &subject.status.trials).is_some());
+    let next = Some(index.saturating_add(1))
+        .filter(|next| *next < finished.of && finished.ending == Ending::Completed && follows);
     // A late abort does not change how the trial ended, but the run ends with it.
-    let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &report.ending };
+    let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &finished.ending };
     let next = next.filter(|_| *ending == Ending::Completed);
     let told = match next {
-        Some(next) => Some(subject.report_of(next, now).next_trial(&mut decision.status, report)),
-        None => subject.report(now).over_as(&mut decision.status, report, ending),
+        Some(next) => Some(subject.report_of(next, now).next_trial(&mut decision.status, finished)),
+        None => subject.report(now).over_as(&mut decision.status, finished, ending),
     };
     let Some((why, message)) = told else { return };
+    let artifacts = build::artifacts(finished);
     match artifacts_failure {
         Some(failure) => {
             let failure = human::shorten(failure, 512);
             let message = format!("failed to store the full result: {failure}; the status has its summary");
-            if report.of == 1 {
+            if finished.of == 1 {
                 add_to_complete(decision, &message);
             }
             decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
         }
         // A person can remove the obstacle, so the status reports it first, and the result is retried.
-        None if is_for_a_person(observed) && !finished.artifacts.is_empty() => {
+        None if is_for_a_person(observed) && !artifacts.is_empty() => {
             decision.status = subject.status.clone();
             decision.after.push(Action::WriteArtifacts(finished.clone()));
             decision.requeue = Some(AGAIN);
             return;
         }
         // If writing fails, the status is not written either, and both are retried.
-        None if !finished.artifacts.is_empty() => {
+        None if !artifacts.is_empty() => {
             decision.before.push(Action::WriteArtifacts(finished.clone()));
-            let new = |known: &Artifact| finished.artifacts.iter().all(|artifact| artifact.name != known.name);
+            let new = |known: &Artifact| artifacts.iter().all(|artifact| artifact.name != known.name);
             decision.status.artifacts.retain(new);
-            decision.status.artifacts.extend(finished.artifacts.iter().cloned());
+            decision.status.artifacts.extend(artifacts);
         }
         None => {}
     }
@@ -110,7 +111,7 @@ pub(super) fn over(
         decision.requeue = Some(AGAIN);
         return;
     }
-    if let Some(cleanup) = finished.report.cleanup.as_ref().filter(|cleanup| !cleanup.left.is_empty()) {
+    if let Some(cleanup) = finished.cleanup.as_ref().filter(|cleanup| !cleanup.left.is_empty()) {
         decision.notices.push(Notice::warning(reason::KEYS_LEFT, cleanup.summary()));
     }
     let missing = without_artifacts(&decision.status);
@@ -119,11 +120,11 @@ pub(super) fn over(
     }
     // If the loss ends the run, its own notice reports it.
     if why != live::SHARD_LOST {
-        live::losses(subject, observed, finished.report.shards.lost, decision);
+        live::losses(subject, observed, finished.shards.lost, decision);
     }
     // A step of a search that misses its objective is no warning.
     let is_step = next.is_some() && subject.spec.search.is_some();
-    let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref()) && !is_step;
+    let warning = decision.status.phase == Phase::Failed || is_invalid(finished.verdict()) && !is_step;
     decision.notices.push(Notice { warning, reason: why, message });
     if let Some(trial) = next {
         // If suspended, the next reconciliation releases the shards.

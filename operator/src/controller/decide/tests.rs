@@ -1,7 +1,5 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{
-    Artifact, LimitedBy, ReasonKind, ShardCounts, Summary, TrialResult, Verdict, VerdictReason, VerdictValue,
-};
+use redisbench_benchmark::api::status::{ReasonKind, ShardCounts, Summary, VerdictReason, VerdictValue};
 use redisbench_benchmark::conductor::{self, ConductStage};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
@@ -58,36 +56,18 @@ fn conducting(stage: ConductStage) -> Observed {
 }
 
 fn finished(ending: Ending) -> Arc<Finished> {
-    let report = report::Finished {
-        topology: None,
-        of: 1,
-        line: None,
+    let mut finished = crate::testing::finished(0, 1, VerdictValue::Invalid);
+    finished.measurement.as_mut().unwrap().verdict.reasons = vec![VerdictReason {
+        reason: ReasonKind::ShardLost,
+        severity: VerdictValue::Invalid,
+        message: "shard 1 was lost".into(),
+    }];
+    Arc::new(Finished {
         ending,
-        trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
-        result: Some(TrialResult::default()),
-        verdict: Some(Verdict {
-            value: VerdictValue::Invalid,
-            reasons: vec![VerdictReason {
-                reason: ReasonKind::ShardLost,
-                severity: VerdictValue::Invalid,
-                message: "shard 1 was lost".into(),
-            }],
-            limited_by: LimitedBy::Unknown,
-            component: None,
-        }),
-        synchronization: None,
-        thresholds: Vec::new(),
-        cleanup: None,
         summary: Summary { shards: Some("1/2".into()), ..Summary::default() },
         shards: ShardCounts { desired: 2, finished: 1, lost: 1, ..ShardCounts::default() },
-        pieces: vec![("result.json".into(), "{}".into())],
-    };
-    let name = "result.json".to_owned();
-    Arc::new(Finished {
-        report,
-        artifacts: vec![Artifact { name, config_map: "cart-result-0".into() }],
         unacknowledged: vec!["uid-b".into()],
-        bytes: [("sent", 1), ("received", 2)],
+        ..finished
     })
 }
 

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{
-    Artifact, LimitedBy, ShardCounts, Summary, TrialLine, TrialOutcome, TrialRequests, TrialResult, Verdict,
-    VerdictValue,
-};
+use redisbench_benchmark::api::status::{Artifact, TrialLine, TrialOutcome, TrialRequests, VerdictValue};
 use redisbench_benchmark::conductor::ConductStage;
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
@@ -51,17 +48,7 @@ fn in_trial(index: u32, change: &Value) -> RedisBenchmarkStatus {
 
 fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
     let why = (verdict != VerdictValue::Valid).then(|| "for a reason".to_owned());
-    let report = report::Finished {
-        topology: None,
-        of: 3,
-        trial: Some(report::trial(index, 3, 1, Some(1_767_229_200_000_000_000))),
-        result: Some(TrialResult::default()),
-        thresholds: Vec::new(),
-        verdict: Some(Verdict { value: verdict, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None }),
-        synchronization: None,
-        cleanup: None,
-        summary: Summary { shards: Some("2/2".into()), ..Summary::default() },
-        shards: ShardCounts { desired: 2, finished: 2, ..ShardCounts::default() },
+    let finished = Finished {
         line: Some(TrialLine {
             index,
             preset: Some("get".into()),
@@ -86,15 +73,8 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             verdict: Some(verdict),
             why,
         }),
-        pieces: vec![(format!("trial-{index}.result.json"), "{}".into())],
         ending,
-    };
-    let artifact = Artifact { name: format!("trial-{index}.result.json"), config_map: format!("cart-result-{index}") };
-    let finished = Finished {
-        report,
-        artifacts: vec![artifact],
-        unacknowledged: Vec::new(),
-        bytes: [("sent", 1), ("received", 2)],
+        ..crate::testing::finished(index, 3, verdict)
     };
     let ended = Ended::Over(Arc::new(finished));
     let view = TaskView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
@@ -266,7 +246,7 @@ fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
     );
     let mut over = over(2, Ending::Completed, VerdictValue::Valid);
     if let Some(TaskView::Ended { ended: Ended::Over(finished), .. }) = &mut over.conduct {
-        let line = Arc::make_mut(finished).report.line.as_mut().unwrap();
+        let line = Arc::make_mut(finished).line.as_mut().unwrap();
         (line.cell, line.repeat, line.preset) = (0, Some(2), None);
     }
     (before, over)

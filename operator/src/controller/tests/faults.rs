@@ -1,15 +1,11 @@
 //! Every write of the operator is refused, throttled, lost or unanswered. Nothing gets lost, no event is published twice, every retry has a
 //! pause, and the status shows the obstacle.
 
-use redisbench_benchmark::api::status::{
-    Artifact, EncodedHistogramStatus, LimitedBy, ShardCounts, Summary, TrialResult, Verdict, VerdictValue,
-};
-use redisbench_benchmark::measurement::Ending;
-use redisbench_benchmark::report;
+use redisbench_benchmark::api::status::{EncodedHistogramStatus, TrialResult, VerdictValue};
+use redisbench_benchmark::report::Finished;
 
 use super::*;
 use crate::controller::decide::ARTIFACTS_LIMIT;
-use crate::tasks::Finished;
 use crate::testing::{Fault, How};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/perf/configmaps";
@@ -145,7 +141,6 @@ async fn the_api_servers_wish_for_a_pause_is_kept() {
 
 /// A result with entries in every list, in `pieces` pieces.
 fn finished(pieces: usize) -> Finished {
-    let run = run();
     let result = json!({
         "requests": {"scheduled": 10, "succeeded": 9, "errors": 1, "unsent": 0, "late": 0, "redirected": 0},
         "throughput": {"achievedPerSecond": 900, "minPerSecond": 1, "maxPerSecond": 2},
@@ -155,33 +150,11 @@ fn finished(pieces: usize) -> Finished {
     });
     let histogram = Some(EncodedHistogramStatus { encoding: "HdrV2DeflateBase64".into(), data: "x".repeat(4_000) });
     let name = |index: usize| format!("result.json.{index:03}");
-    Finished {
-        report: report::Finished {
-            topology: None,
-            of: 1,
-            line: None,
-            ending: Ending::Completed,
-            trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
-            result: Some(TrialResult { histogram, ..serde_json::from_value(result).unwrap() }),
-            thresholds: Vec::new(),
-            verdict: Some(Verdict {
-                value: VerdictValue::Valid,
-                reasons: Vec::new(),
-                limited_by: LimitedBy::Unknown,
-                component: None,
-            }),
-            synchronization: None,
-            cleanup: None,
-            summary: Summary::default(),
-            shards: ShardCounts { desired: 2, finished: 2, ..ShardCounts::default() },
-            pieces: (0..pieces).map(|index| (name(index), format!("piece {index}"))).collect(),
-        },
-        artifacts: (0..pieces)
-            .map(|index| Artifact { name: name(index), config_map: run.artifact_name(None, index) })
-            .collect(),
-        unacknowledged: Vec::new(),
-        bytes: [("sent", 1), ("received", 2)],
-    }
+    let mut finished = crate::testing::finished(0, 1, VerdictValue::Valid);
+    finished.measurement.as_mut().unwrap().result =
+        TrialResult { histogram, ..serde_json::from_value(result).unwrap() };
+    finished.pieces = (0..pieces).map(|index| (name(index), format!("piece {index}"))).collect();
+    finished
 }
 
 fn run() -> Run {

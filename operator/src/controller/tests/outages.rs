@@ -1,14 +1,14 @@
 //! The API server is unreachable, slow or failing in every phase. The same conducting task continues, the run does not restart, and the
 //! status catches up.
 
+use redisbench_benchmark::api::status::VerdictValue;
 use redisbench_benchmark::conductor::{ConductStage, Progress, ShardCounts};
-use redisbench_benchmark::measurement::Ending;
-use redisbench_benchmark::report;
+use redisbench_benchmark::report::Finished;
 use tokio::time::advance;
 
 use super::*;
 use crate::controller::decide::ARTIFACTS_LIMIT;
-use crate::tasks::{ConductTask, Finished};
+use crate::tasks::ConductTask;
 use crate::testing::Trouble;
 
 const CONFIG_MAP: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
@@ -25,29 +25,7 @@ fn progress(stage: ConductStage) -> Progress {
 }
 
 fn finished() -> Arc<Finished> {
-    Arc::new(Finished {
-        report: report::Finished {
-            topology: None,
-            of: 1,
-            line: None,
-            ending: Ending::Completed,
-            trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
-            result: None,
-            verdict: None,
-            thresholds: Vec::new(),
-            synchronization: None,
-            cleanup: None,
-            summary: redisbench_benchmark::api::status::Summary::default(),
-            shards: redisbench_benchmark::api::status::ShardCounts::default(),
-            pieces: vec![("result.json".into(), "{}".into())],
-        },
-        artifacts: vec![redisbench_benchmark::api::status::Artifact {
-            name: "result.json".into(),
-            config_map: "cart-result-0".into(),
-        }],
-        unacknowledged: Vec::new(),
-        bytes: [("sent", 0), ("received", 0)],
-    })
+    Arc::new(crate::testing::finished(0, 1, VerdictValue::Valid))
 }
 
 impl World {

@@ -1,14 +1,13 @@
 //! A search: each step follows from the finished ones, whichever operator ran them.
 
-use redisbench_benchmark::api::status::{Summary, TrialLine};
+use redisbench_benchmark::api::status::TrialLine;
 use redisbench_benchmark::conductor::{ConductStage, Progress};
 use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::plan::{Plan, compile};
-use redisbench_benchmark::report;
+use redisbench_benchmark::report::{self, Finished};
 
 use super::*;
 use crate::metrics::Source;
-use crate::tasks::Finished;
 
 /// The capacity of the target, in requests per second.
 const CAPACITY: u64 = 10_000;
@@ -49,24 +48,9 @@ fn in_step(lines: &[TrialLine]) -> Value {
 
 fn over(line: &TrialLine) -> Arc<Finished> {
     Arc::new(Finished {
-        report: report::Finished {
-            topology: None,
-            of: 100,
-            line: Some(line.clone()),
-            ending: Ending::Completed,
-            trial: Some(report::trial(line.index, 100, 1, Some(1_767_229_200_000_000_000))),
-            result: None,
-            verdict: None,
-            thresholds: Vec::new(),
-            synchronization: None,
-            cleanup: None,
-            summary: Summary::default(),
-            shards: redisbench_benchmark::api::status::ShardCounts::default(),
-            pieces: Vec::new(),
-        },
-        artifacts: Vec::new(),
-        unacknowledged: Vec::new(),
-        bytes: [("sent", 0), ("received", 0)],
+        line: Some(line.clone()),
+        trial: Some(report::trial(line.index, 100, 1, Some(1_767_229_200_000_000_000))),
+        ..Finished::unmeasured(100, 0, Ending::Completed)
     })
 }
 

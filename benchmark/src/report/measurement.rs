@@ -1,8 +1,7 @@
-//! The full result: everything that the status leaves out, as one JSON document, cut into pieces that fit into ConfigMaps.
+//! The measurement of a trial: what every report and export is a view of, written and read back as one JSON document.
 
 mod seconds;
 
-use std::borrow::Cow;
 use std::io;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
@@ -28,46 +27,42 @@ pub const PIECE_BYTES: usize = 900 << 10;
 /// Maximum number of pieces. A longer document is shortened, with a mark for each omitted part.
 pub const PIECES: usize = 64;
 
-/// The full result of a trial, as it is written and read back. Times are in nanoseconds, histograms HDR V2-deflate in base64.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Merged and judged measurement of a trial. Written as the full result, it has complete lists; in a status, [`Self::shorten`] has cut them.
+/// Times are in nanoseconds, histograms HDR V2-deflate in base64.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FullResult<'a> {
+pub struct Measurement {
     /// [`FORMAT`].
-    pub format: Cow<'a, str>,
-    pub benchmark: Cow<'a, str>,
+    pub format: String,
+    pub benchmark: String,
     /// The run's identity.
-    pub run_id: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial: Option<Cow<'a, TrialStatus>>,
-    /// Like in the status, but with complete lists.
-    pub result: Cow<'a, TrialResult>,
-    /// Like in the status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Cow<'a, Verdict>>,
-    /// Like in the status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub synchronization: Option<Cow<'a, Synchronization>>,
-    /// Like in the status, but with complete lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topology: Option<Cow<'a, TopologyStatus>>,
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub thresholds: Cow<'a, [ThresholdStatus]>,
-    /// The merged histograms.
-    pub histograms: Histograms,
+    pub run_id: String,
+    pub trial: TrialStatus,
+    pub result: TrialResult,
+    pub verdict: Verdict,
+    /// Start skew and clock uncertainty of the shards.
+    pub synchronization: Synchronization,
+    /// The target's servers, with changes and outages.
+    pub topology: TopologyStatus,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdStatus>,
+    /// The merged histograms; always in the full result, never in a status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<Histograms>,
     /// Requests of all shards per second since the start, in order, without idle seconds.
-    pub seconds: Vec<Second<'a>>,
+    pub seconds: Vec<Second>,
     /// Set if the seconds were omitted because the document was too large.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seconds_left_out: bool,
     /// One record per shard.
-    pub shards: Vec<ShardRecord<'a>>,
+    pub shards: Vec<ShardRecord>,
     /// Set if the shards' snapshots were omitted because the document was too large.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shards_left_out: bool,
 }
 
 /// All merged histograms of a trial.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Histograms {
     /// All requests.
@@ -84,7 +79,7 @@ pub struct Histograms {
 }
 
 /// The histograms of one set of requests.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistogramSet {
     /// Response time of succeeded requests.
@@ -97,7 +92,7 @@ pub struct HistogramSet {
     pub error_replies: Option<EncodedHistogram>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedHistograms {
     pub name: String,
@@ -105,7 +100,7 @@ pub struct NamedHistograms {
     pub histograms: HistogramSet,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeHistogram {
     pub id: String,
@@ -114,22 +109,22 @@ pub struct NodeHistogram {
 }
 
 /// One shard's final state and data.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardRecord<'a> {
+pub struct ShardRecord {
     pub index: u32,
     /// The process that sent the snapshot: the pod's UID.
-    pub incarnation: Cow<'a, str>,
+    pub incarnation: String,
     /// The machine that it ran on.
-    pub host: Cow<'a, str>,
+    pub host: String,
     /// Why it is lost, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Cow<'a, str>>,
+    pub lost: Option<String>,
     /// Whether the snapshot is not the final one.
     pub partial: bool,
     /// Its last snapshot: the final one, unless `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<Cow<'a, Snapshot>>,
+    pub snapshot: Option<Snapshot>,
     /// Result of the probe with half of the connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
@@ -171,57 +166,70 @@ fn set(measured: &Measured) -> Result<HistogramSet, HistogramError> {
 }
 
 /// One record per shard of `outcome`.
-pub fn shard_records(outcome: &Outcome) -> Vec<ShardRecord<'_>> {
-    let probes = outcome.probes.iter().copied().map(Some).chain(std::iter::repeat(None));
-    outcome.shards.iter().zip(probes).map(|(shard, probe)| ShardRecord::of(shard, probe)).collect()
+pub fn shard_records(outcome: Outcome) -> Vec<ShardRecord> {
+    let probes = outcome.probes.into_iter().map(Some).chain(std::iter::repeat(None));
+    let record = |(shard, probe): (ShardOutcome, _)| ShardRecord {
+        index: shard.shard,
+        incarnation: shard.incarnation,
+        host: shard.host,
+        lost: shard.lost,
+        partial: shard.partial,
+        snapshot: shard.snapshot,
+        probe,
+    };
+    outcome.shards.into_iter().zip(probes).map(record).collect()
 }
 
-impl<'a> ShardRecord<'a> {
-    fn of(outcome: &'a ShardOutcome, probe: Option<Probe>) -> Self {
+impl Measurement {
+    /// A measurement with nothing but its `result` and `verdict`.
+    pub fn new(trial: TrialStatus, result: TrialResult, verdict: Verdict) -> Self {
         Self {
-            index: outcome.shard,
-            incarnation: Cow::Borrowed(&outcome.incarnation),
-            host: Cow::Borrowed(&outcome.host),
-            lost: outcome.lost.as_deref().map(Cow::Borrowed),
-            partial: outcome.partial,
-            snapshot: outcome.snapshot.as_ref().map(Cow::Borrowed),
-            probe,
+            format: FORMAT.to_owned(),
+            benchmark: String::new(),
+            run_id: String::new(),
+            trial,
+            result,
+            verdict,
+            synchronization: Synchronization::default(),
+            topology: TopologyStatus::default(),
+            thresholds: Vec::new(),
+            histograms: None,
+            seconds: Vec::new(),
+            seconds_left_out: false,
+            shards: Vec::new(),
+            shards_left_out: false,
         }
     }
-}
 
-impl FullResult<'_> {
+    /// Joins and reads the pieces of a full result.
+    ///
+    /// # Errors
+    /// If they are not a measurement in this [`FORMAT`].
+    pub fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(&pieces.into_iter().collect::<String>())
+    }
+
     /// Cuts the document into pieces, named `result.json`, or `result.json.000` and so on; joined in order, they are the document. If the
     /// document is too long, parts are omitted and marked as such: first the shards' snapshots, then the seconds, then the histograms of
     /// nodes, then those of operations.
     ///
-    /// # Errors
-    /// If it cannot be written as JSON, or if the remaining document is still too long.
-    pub fn pieces(self) -> Result<Vec<(String, String)>, serde_json::Error> {
-        self.pieces_of(PIECE_BYTES, PIECES)
-    }
-
-    /// Like [`Self::pieces`], for one trial of several, which share the room of one. Each may have at least one piece, without the parts
-    /// that can be omitted. The names contain the trial.
+    /// The trials of a run share the room of one. Each may have at least one piece, without the parts that can be omitted, and the names
+    /// contain the trial.
     ///
     /// # Errors
-    /// As [`Self::pieces`].
-    pub fn pieces_of_trial(self, trial: u32, of: u32) -> Result<Vec<(String, String)>, serde_json::Error> {
+    /// If it cannot be written as JSON, or if the remaining document is still too long.
+    pub fn pieces(&mut self) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let TrialStatus { index, of, .. } = self.trial;
         let share = (PIECE_BYTES - LONGEST_CHARACTER) * PIECES / (of.max(1) as usize);
         let most = (PIECE_BYTES - LONGEST_CHARACTER) * (PIECES / of.max(1) as usize).max(1);
         let pieces = self.pieces_within(PIECE_BYTES, share.min(most), most)?;
-        let prefix = trial_prefix(trial);
+        let prefix = if of > 1 { trial_prefix(index) } else { String::new() };
         Ok(pieces.into_iter().map(|(name, piece)| (format!("{prefix}{name}"), piece)).collect())
-    }
-
-    fn pieces_of(self, piece: usize, most: usize) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let bytes = (piece - LONGEST_CHARACTER) * most;
-        self.pieces_within(piece, bytes, bytes)
     }
 
     /// Omits parts while the document is longer than `wanted` bytes. With all parts omitted, it may have up to `most` bytes.
     fn pieces_within(
-        mut self,
+        &mut self,
         piece: usize,
         wanted: usize,
         most: usize,
@@ -236,19 +244,19 @@ impl FullResult<'_> {
                 full.seconds_left_out = true;
             },
             |full| {
-                full.histograms.nodes.clear();
-                full.histograms.nodes_left_out = true;
+                full.histograms.iter_mut().for_each(|all| (all.nodes, all.nodes_left_out) = (Vec::new(), true));
             },
             |full| {
-                full.histograms.operations.clear();
-                full.histograms.operations_left_out = true;
+                full.histograms
+                    .iter_mut()
+                    .for_each(|all| (all.operations, all.operations_left_out) = (Vec::new(), true));
             },
         ];
         for shorten in shorten {
             if let Ok(document) = self.document(wanted) {
                 return Ok(pieces(DOCUMENT, &document, piece));
             }
-            shorten(&mut self);
+            shorten(self);
         }
         Ok(pieces(DOCUMENT, &self.document(most)?, piece))
     }
@@ -304,6 +312,7 @@ pub(crate) fn pieces(name: &str, document: &str, most: usize) -> Vec<(String, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::status::{LimitedBy, VerdictValue};
     use proptest::prelude::*;
     use redisbench_wire::timeline::{Part, Span};
 
@@ -324,40 +333,37 @@ mod tests {
         let text = |length: usize| -> EncodedHistogram { serde_json::from_value("x".repeat(length).into()).unwrap() };
         let set = |length| HistogramSet { response: text(length), service: None, error_replies: None };
         let outcome = crate::sample::outcome((0..20).map(|shard| crate::sample::snapshot(shard, &[1_000])).collect());
-        let mut shards = shard_records(&outcome);
+        let mut shards = shard_records(outcome);
         let why = "w".repeat(5_000);
         let long = "n".repeat(100_000);
         let span = Span { seconds: 1, ..Span::default() };
         let spec = crate::sample::open_loop(1);
         let mut second = seconds(&spec.plan, std::slice::from_ref(&span)).remove(0);
-        let part = Part::default();
-        second.operations = vec![NamedPart { name: long.as_str().into(), part: Cow::Borrowed(&part) }];
+        second.operations = vec![NamedPart { name: long, part: Part::default() }];
         for shard in &mut shards {
-            shard.lost = Some(why.as_str().into());
+            shard.lost = Some(why.clone());
         }
-        let full = FullResult {
-            format: FORMAT.into(),
-            benchmark: "sample".into(),
-            run_id: "run".into(),
-            trial: None,
-            result: Cow::Owned(TrialResult::default()),
-            verdict: None,
-            synchronization: None,
-            topology: None,
-            thresholds: Cow::Borrowed(&[]),
-            histograms: Histograms {
+        let trial = crate::report::trial(0, 1, 1, None);
+        let verdict = Verdict {
+            value: VerdictValue::Valid,
+            reasons: Vec::new(),
+            limited_by: LimitedBy::Unknown,
+            component: None,
+        };
+        let mut full = Measurement {
+            histograms: Some(Histograms {
                 total: set(5_000),
                 operations: vec![NamedHistograms { name: "get".into(), histograms: set(100_000) }],
                 operations_left_out: false,
                 nodes: vec![NodeHistogram { id: "a".into(), service: text(100_000) }],
                 nodes_left_out: false,
-            },
+            }),
             seconds: vec![second],
-            seconds_left_out: false,
             shards,
-            shards_left_out: false,
+            ..Measurement::new(trial, TrialResult::default(), verdict)
         };
-        let pieces = full.pieces_of(1_000, most).unwrap();
+        let bytes = (1_000 - LONGEST_CHARACTER) * most;
+        let pieces = full.pieces_within(1_000, bytes, bytes).unwrap();
         assert!(pieces.iter().all(|(_, piece)| piece.len() <= 1_000));
         let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
         (pieces.len(), serde_json::from_str(&document).unwrap())

@@ -1,15 +1,13 @@
 //! Seconds of a trial, merged over all shards, in their form for the full result.
 
-use std::borrow::Cow;
-
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
 use serde::{Deserialize, Serialize};
 
 /// Requests of all shards in one second, or in the minute or hour into which old seconds are merged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Second<'a> {
+pub struct Second {
     /// Beginning, in whole seconds since the start instant.
     pub second: u32,
     /// Length in seconds.
@@ -25,34 +23,32 @@ pub struct Second<'a> {
     pub total: Part,
     /// Measured requests by operation. Omitted for a single operation, or without a breakdown by operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<NamedPart<'a>>,
+    pub operations: Vec<NamedPart>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NamedPart<'a> {
-    pub name: Cow<'a, str>,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedPart {
+    pub name: String,
     #[serde(flatten)]
-    pub part: Cow<'a, Part>,
+    pub part: Part,
 }
 
 /// Converts the merged `timeline`, whose parts are the operations of `plan`.
-pub fn seconds<'a>(plan: &'a TrialPlan, timeline: &'a [Span]) -> Vec<Second<'a>> {
+pub fn seconds(plan: &TrialPlan, timeline: &[Span]) -> Vec<Second> {
     let operations = plan.workload.operations.as_slice();
     let operations = if plan.breakdown.operation && operations.len() > 1 { operations } else { &[] };
-    let named = |span: &'a Span| {
-        operations
-            .iter()
-            .zip(&span.parts)
-            .map(|(operation, part)| NamedPart { name: Cow::Borrowed(&operation.name), part: Cow::Borrowed(part) })
+    let named = |span: &Span| {
+        let parts = operations.iter().zip(span.parts.clone());
+        parts.map(|(operation, part)| NamedPart { name: operation.name.clone(), part }).collect()
     };
-    let second = |span: &'a Span| Second {
+    let second = |span: &Span| Second {
         second: span.second,
         seconds: span.seconds,
         warmup: (span.warmup != Outcomes::default()).then_some(span.warmup),
         sent_bytes: span.sent_bytes,
         received_bytes: span.received_bytes,
         total: total(span),
-        operations: named(span).collect(),
+        operations: named(span),
     };
     timeline.iter().map(second).collect()
 }
