@@ -7,7 +7,6 @@
     reason = "results are within the bounds of their own type"
 )]
 
-pub(crate) mod elementary;
 mod keys;
 mod mix;
 mod numbering;

@@ -1,10 +1,9 @@
 //! The exponential distribution of mean 1, by inversion: -ln(u) of a uniform u.
 //!
-//! The logarithm is our own, so that a seed gives the same schedule on every machine, whatever its math library.
+//! With the logarithm of `libm`, which uses only operations that every processor rounds alike, so that a seed gives the same schedule on
+//! every machine, whatever its C library.
 
 use redisbench_wire::rate::FRACTION_BITS;
-
-use crate::workload::elementary::logarithm;
 
 /// The exponential variate of random `bits`, in units of 2^-[`FRACTION_BITS`]: at most 36.8.
 #[inline]
@@ -12,7 +11,7 @@ use crate::workload::elementary::logarithm;
 pub(super) fn exponential(bits: u64) -> u64 {
     // 53 bits, as 1 to 2^53 over 2^53.
     let uniform = ((bits >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    (-logarithm(uniform) * (1_u64 << FRACTION_BITS) as f64) as u64
+    (-libm::log(uniform) * (1_u64 << FRACTION_BITS) as f64) as u64
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The normal distribution, truncated at the first and the last key, as memtier draws it.
 
 use super::{TRIES, unit};
-use crate::workload::elementary::logarithm;
 use crate::workload::rng::Stream;
 
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ fn quantile(p: f64) -> f64 {
         return q * ratio(r, &CENTRE);
     }
     // The square root is one of the operations that every processor rounds alike.
-    let r = (-logarithm(if q < 0.0 { p } else { 1.0 - p })).sqrt();
+    let r = (-libm::log(if q < 0.0 { p } else { 1.0 - p })).sqrt();
     let z = if r <= 5.0 { ratio(r - 1.6, &MIDDLE) } else { ratio(r - 5.0, &TAIL) };
     if q < 0.0 { -z } else { z }
 }

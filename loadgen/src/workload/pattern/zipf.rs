@@ -2,10 +2,9 @@
 //!
 //! By rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
 //! ACM Transactions on Modeling and Computer Simulation 6 (1996), 169-184. It needs no table of the keys and no sum over them, supports
-//! every exponent, and accepts most numbers at the first try.
+//! every exponent, and accepts most numbers at the first try. The functions of `libm` use only operations that every processor rounds alike.
 
 use super::{TRIES, unit};
-use crate::workload::elementary::{exponential, exponential_less_one, logarithm, logarithm_of_more};
 use crate::workload::rng::Stream;
 
 #[derive(Clone, Debug)]
@@ -43,19 +42,24 @@ impl Zipf {
 
     /// x^-exponent.
     fn density(&self, x: f64) -> f64 {
-        exponential(-self.exponent * logarithm(x))
+        libm::exp(-self.exponent * libm::log(x))
     }
 
     /// The integral of the density from 1 to x: (x^(1 - exponent) - 1)/(1 - exponent), and ln x for exponent 1.
     fn integral(&self, x: f64) -> f64 {
-        let logarithm = logarithm(x);
-        exponential_less_one((1.0 - self.exponent) * logarithm) * logarithm
+        let logarithm = libm::log(x);
+        quotient(libm::expm1, (1.0 - self.exponent) * logarithm) * logarithm
     }
 
     /// The x at which the integral is `area`.
     fn inverse(&self, area: f64) -> f64 {
         // Rounding may lead below -1, where the inverse is undefined.
         let t = (area * (1.0 - self.exponent)).max(-1.0);
-        if t <= -1.0 { f64::INFINITY } else { exponential(logarithm_of_more(t) * area) }
+        if t <= -1.0 { f64::INFINITY } else { libm::exp(quotient(libm::log1p, t) * area) }
     }
+}
+
+/// `function(x) / x`, and its limit of 1 at 0.
+fn quotient(function: fn(f64) -> f64, x: f64) -> f64 {
+    if x == 0.0 { 1.0 } else { function(x) / x }
 }
