@@ -3,12 +3,11 @@
 use redisbench_wire::plan::{self, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
 
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 use super::workload::WorkloadSpec;
-
-mod sha1;
 
 /// Commands whose second argument is the number of keys that follow it.
 const COUNTED: &[&str] = &["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
@@ -28,9 +27,10 @@ pub struct ScriptSpec {
     pub source: String,
 }
 
-/// Hexadecimal SHA-1 of the source of script `name`, which replaces its placeholder.
+/// Hexadecimal SHA-1 of the source of script `name`, which replaces its placeholder. Redis names scripts by it.
 pub(super) fn digest(scripts: &[ScriptSpec], name: &str) -> Option<String> {
-    scripts.iter().find(|script| script.name == name).map(|script| sha1::hex(script.source.as_bytes()))
+    let script = scripts.iter().find(|script| script.name == name)?;
+    Some(Sha1::digest(&script.source).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Scripts and libraries to load. Reports scripts that no command uses.
@@ -79,6 +79,12 @@ pub(super) fn keys(arguments: &[Vec<Part>]) -> Result<&[Vec<Part>], String> {
 mod tests {
     use super::super::command::parse;
     use super::*;
+
+    #[test]
+    fn scripts_have_the_names_that_redis_gives_them() {
+        let script = ScriptSpec { name: "one".into(), source: "return 1".into() };
+        assert_eq!(digest(&[script], "one").as_deref(), Some("e0e1f9fabfc9d4800c877a703b823ac0578ff8db"));
+    }
 
     #[test]
     fn keys_are_those_that_are_declared() {
