@@ -5,13 +5,14 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_testkit::processes::Running;
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
     Arrival, Bound, HotKeys, KeyPattern, Keys, Load, Operation, Part, TrialPlan, ValueContent, ValueSize, Values,
@@ -50,18 +51,21 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// A null server in a separate process, so that its allocations are not counted.
-struct NullServer(Child, Vec<SocketAddr>);
+struct NullServer {
+    addresses: Vec<SocketAddr>,
+    _process: Running,
+}
 
 impl NullServer {
     fn start(cluster: bool) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
         let nodes = if cluster { "3" } else { "0" };
         command.args(["null-server", "--listen", "127.0.0.1:0", "--cluster", nodes]).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(if cluster { 3 } else { 1 });
+        let mut process = Running(command.spawn().unwrap());
+        let lines = BufReader::new(process.0.stdout.take().unwrap()).lines().take(if cluster { 3 } else { 1 });
         let address = |line: String| line.strip_prefix("serving on ").unwrap().parse().unwrap();
         let addresses = lines.map(|line| address(line.unwrap())).collect();
-        Self(child, addresses)
+        Self { addresses, _process: process }
     }
 
     fn topology(&self) -> Topology {
@@ -69,7 +73,7 @@ impl NullServer {
             let label = address.to_string();
             NodeAddress { id: label.clone(), address: *address, label }
         };
-        let nodes: Vec<_> = self.1.iter().map(node).collect();
+        let nodes: Vec<_> = self.addresses.iter().map(node).collect();
         let parts = u16::try_from(nodes.len()).unwrap();
         let slots: Vec<u16> = (0..16_384).map(|slot| slot % parts).collect();
         Topology {
@@ -77,13 +81,6 @@ impl NullServer {
             slots: (parts > 1).then(|| slots.into_boxed_slice().try_into().unwrap()),
             ..Topology::default()
         }
-    }
-}
-
-impl Drop for NullServer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

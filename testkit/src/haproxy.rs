@@ -2,26 +2,21 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::processes::Running;
 
 /// More than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A proxy with one port for each list of servers. It forwards to the first primary of the list.
 pub struct HaProxy {
-    child: Child,
+    _process: Running,
     ports: Vec<u16>,
     _directory: TempDir,
-}
-
-impl Drop for HaProxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl HaProxy {
@@ -57,16 +52,16 @@ impl HaProxy {
         std::fs::write(&file, configuration).unwrap();
         let mut command = Command::new("haproxy");
         command.arg("-db").arg("-f").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("haproxy is installed");
+        let mut process = Running(command.spawn().expect("haproxy is installed"));
         let begin = Instant::now();
         while !ports.iter().all(|port| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_ok()) {
             assert!(begin.elapsed() < PATIENCE, "haproxy does not listen");
-            if child.try_wait().unwrap().is_some() {
+            if process.0.try_wait().unwrap().is_some() {
                 return None;
             }
             std::thread::yield_now();
         }
-        Some(Self { child, ports, _directory: directory })
+        Some(Self { _process: process, ports, _directory: directory })
     }
 
     /// The proxy's addresses, in the order of the lists.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// A server's log from its standard output. Times are UTC.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +48,9 @@ impl Log {
 
 /// The time of a line such as `123:M 22 Nov 2026 03:00:00.123 * Ready`.
 fn time(line: &str) -> u64 {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let number = |text: &str| text.parse::<u64>().unwrap();
-    let (day, year) = (number(words[1]), number(words[3]));
-    let month = MONTHS.iter().position(|month| *month == words[2]).unwrap() as u64 + 1;
-    let clock: Vec<u64> = words[4].split([':', '.']).map(number).collect();
-    // Days since 1 March of year 0 in the proleptic Gregorian calendar.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    (((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]) * 1000 + clock[3]
+    let words: Vec<&str> = line.split_whitespace().skip(1).take(4).collect();
+    let time = DateTime::strptime("%d %b %Y %H:%M:%S%.f", words.join(" ")).unwrap();
+    u64::try_from(TimeZone::UTC.to_timestamp(time).unwrap().as_millisecond()).unwrap()
 }
 
 /// Allowed difference between the load generator's times and the servers' logs, in milliseconds, on a machine that is not busy.

@@ -2,7 +2,19 @@
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Child, Command};
+
+/// A child that is killed on drop.
+#[derive(Debug)]
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have exited already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Sends a signal. Returns whether the process existed.
 pub fn signal(process: i32, number: libc::c_int) -> bool {

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
+use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::{PATIENCE, wait_until};
 
 use crate::harness::{SECOND, plan, run};
@@ -130,19 +131,10 @@ fn what_is_no_command_is_refused_and_closed() {
 }
 
 /// The program as a user starts it.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn program(arguments: &[&str]) -> Program {
+fn program(arguments: &[&str]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
     command.arg("null-server").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Program(command.spawn().unwrap())
+    Running(command.spawn().unwrap())
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A primary named by real sentinels: their queries, and failovers under load.
 
 use std::fmt::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use redisbench_testkit::log::{Log, TOLERANCE, assert_begins, assert_ends, is_timed, now};
+use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
 use redisbench_wire::plan::{Bound, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
@@ -20,18 +21,11 @@ const SECONDS: u64 = 8;
 
 /// A sentinel, stopped with the test.
 pub struct Sentinel {
-    child: Child,
+    _process: Running,
     port: u16,
     password: Option<String>,
     log: Log,
     _directory: TempDir,
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Sentinel {
@@ -56,11 +50,11 @@ impl Sentinel {
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new("redis-server");
         command.arg(&file).arg("--sentinel").env("TZ", "UTC").stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let mut process = Running(command.spawn().unwrap());
         let log = Log::default();
-        assert!(log.follow_until(child.stdout.take().unwrap(), "+monitor"), "{}", log.text());
+        assert!(log.follow_until(process.0.stdout.take().unwrap(), "+monitor"), "{}", log.text());
         let password = lines.iter().find_map(|line| line.strip_prefix("requirepass ")).map(str::to_owned);
-        Self { child, port, password, log, _directory: directory }
+        Self { _process: process, port, password, log, _directory: directory }
     }
 
     /// Its plain port.
