@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use redisbench_testkit::processes::signal;
 
-use crate::evidence::Injection;
-use crate::fault::{Cut, Fault};
+use crate::fault::{Cut, Fault, Kind};
 use crate::network::Network;
 use crate::processes::{Process, below};
 use crate::scenario::Scenario;
@@ -35,7 +34,6 @@ pub struct Scene<'a> {
     pub servers: Vec<Server>,
     pub network: &'a mut Network,
     password: bool,
-    undos: Vec<(usize, Undo)>,
 }
 
 impl<'a> Scene<'a> {
@@ -46,59 +44,47 @@ impl<'a> Scene<'a> {
         servers: Vec<Server>,
         network: &'a mut Network,
     ) -> Self {
-        Self { work, program, servers, network, password: scenario.password, undos: Vec::new() }
+        Self { work, program, servers, network, password: scenario.password }
     }
 
     /// Applies `fault` as number `injection`. None if its target does not exist any more.
     pub fn inject(&mut self, fault: Fault, injection: usize) -> Option<Undo> {
-        match fault {
-            Fault::KillShard { shard } => self.signal_shard(shard, libc::SIGKILL).map(|_| Undo::Done),
-            Fault::TerminateShard { shard } => self.signal_shard(shard, libc::SIGTERM).map(|_| Undo::Done),
-            Fault::StopShard { shard, .. } => self.signal_shard(shard, libc::SIGSTOP).map(Undo::Stopped),
-            Fault::StopServer { server, .. } => self.stop_server(server as usize),
-            Fault::KillServer { server } => self.kill_server(server as usize).then_some(Undo::Done),
-            Fault::RestartServer { server, .. } => {
-                let server = server as usize;
-                self.kill_server(server).then_some(Undo::Gone(server))
-            }
-            Fault::KillClients { server } => self.kill_clients(server as usize).then_some(Undo::Done),
-            Fault::RefuseClients { server, .. } => {
-                let server = server as usize;
+        let (target, server) = (fault.target, fault.target as usize);
+        let done = |done: bool| done.then_some(Undo::Done);
+        match fault.kind {
+            Kind::KillShard => self.signal_shard(target, libc::SIGKILL).map(|_| Undo::Done),
+            Kind::TerminateShard => self.signal_shard(target, libc::SIGTERM).map(|_| Undo::Done),
+            Kind::StopShard => self.signal_shard(target, libc::SIGSTOP).map(Undo::Stopped),
+            Kind::StopServer => self.stop_server(server),
+            Kind::KillServer => done(self.kill_server(server)),
+            Kind::RestartServer => self.kill_server(server).then_some(Undo::Gone(server)),
+            Kind::KillClients => done(self.kill_clients(server)),
+            Kind::RefuseClients => {
                 let told = self.tell(server, &["CONFIG", "SET", "maxclients", "1"]) && self.kill_clients(server);
                 told.then_some(Undo::Configured(server, "maxclients", "10000"))
             }
-            Fault::CloseIdle { server, .. } => {
-                let server = server as usize;
+            Kind::CloseIdle => {
                 let told = self.tell(server, &["CONFIG", "SET", "timeout", "1"]);
                 told.then_some(Undo::Configured(server, "timeout", "0"))
             }
-            Fault::SleepServer { server, time } => {
-                let seconds = time.as_secs_f64().to_string();
-                let told = self.servers.get_mut(server as usize)?.tell(&["DEBUG", "SLEEP", &seconds]);
-                told.is_ok().then_some(Undo::Done)
+            Kind::SleepServer => {
+                let seconds = fault.time.as_secs_f64().to_string();
+                done(self.servers.get_mut(server)?.tell(&["DEBUG", "SLEEP", &seconds]).is_ok())
             }
-            Fault::MoveSlots { from, to } => {
-                // An error, such as from a node that is down, may leave a slot half migrated.
-                move_slots(&mut self.servers, from as usize, to as usize).unwrap_or(true).then_some(Undo::Done)
+            // An error, such as from a node that is down, may leave a slot half migrated.
+            Kind::MoveSlots => done(move_slots(&mut self.servers, server).unwrap_or(true)),
+            Kind::FailOver => done(self.fail_over()),
+            Kind::InterruptConductor => done(signal(self.program, libc::SIGINT)),
+            Kind::TerminateConductor => done(signal(self.program, libc::SIGTERM)),
+            // Two pending signals of one kind would merge into one.
+            Kind::InterruptConductorTwice => {
+                done(signal(self.program, libc::SIGINT) && signal(self.program, libc::SIGTERM))
             }
-            Fault::FailOver => self.fail_over().then_some(Undo::Done),
-            Fault::InterruptConductor => signal(self.program, libc::SIGINT).then_some(Undo::Done),
-            Fault::TerminateConductor => signal(self.program, libc::SIGTERM).then_some(Undo::Done),
-            Fault::InterruptConductorTwice => {
-                // Two pending signals of one kind would merge into one.
-                (signal(self.program, libc::SIGINT) && signal(self.program, libc::SIGTERM)).then_some(Undo::Done)
-            }
-            Fault::KillConductor => signal(self.program, libc::SIGKILL).then_some(Undo::Done),
-            Fault::StopConductor { .. } => signal(self.program, libc::SIGSTOP).then_some(Undo::Stopped(self.program)),
-            Fault::CutShard { shard, how, .. } => {
-                let port = self.shard_port(shard)?;
-                self.cut(injection, port, how)
-            }
-            Fault::CutServer { server, how, .. } => {
-                let port = self.servers.get(server as usize)?.port;
-                self.cut(injection, port, how)
-            }
-            Fault::LosePackets { percent, .. } => self.network.lose(injection, percent).is_ok().then_some(Undo::Cut),
+            Kind::KillConductor => done(signal(self.program, libc::SIGKILL)),
+            Kind::StopConductor => signal(self.program, libc::SIGSTOP).then_some(Undo::Stopped(self.program)),
+            Kind::CutShard(cut) => self.cut(injection, self.shard_port(target)?, cut),
+            Kind::CutServer(cut) => self.cut(injection, self.servers.get(server)?.port, cut),
+            Kind::LosePackets(percent) => self.network.lose(injection, percent).is_ok().then_some(Undo::Cut),
         }
     }
 
@@ -111,9 +97,7 @@ impl<'a> Scene<'a> {
                     signal(process, libc::SIGCONT);
                 }
             }
-            Undo::StoppedServer(server) => {
-                self.servers[server].resume();
-            }
+            Undo::StoppedServer(server) => self.servers[server].resume(),
             Undo::Gone(server) => {
                 if let Err(error) = self.servers[server].restart() {
                     eprintln!("warning: {error:#}");
@@ -127,22 +111,6 @@ impl<'a> Scene<'a> {
                     eprintln!("warning: {error:#}");
                 }
             }
-        }
-    }
-
-    /// Keeps the faults that must be undone after the program has ended.
-    pub fn keep(&mut self, undos: Vec<(usize, Undo)>) {
-        self.undos = undos;
-    }
-
-    /// Undoes all remaining faults.
-    pub fn undo_all(&mut self, injections: &mut [Injection], now: u64) {
-        for (injection, undo) in std::mem::take(&mut self.undos) {
-            // The program has ended, so servers need not be restarted nor processes continued.
-            if !matches!(undo, Undo::Gone(_) | Undo::Stopped(_)) {
-                self.undo(injection, undo);
-            }
-            injections[injection].undone = Some(now);
         }
     }
 
@@ -189,7 +157,7 @@ impl<'a> Scene<'a> {
     }
 
     fn tell(&mut self, server: usize, words: &[&str]) -> bool {
-        self.servers.get_mut(server).is_some_and(|server| server.ask(words).is_ok())
+        self.servers.get_mut(server).is_some_and(|server| server.ask::<()>(words).is_ok())
     }
 
     fn cut(&mut self, injection: usize, port: u16, how: Cut) -> Option<Undo> {

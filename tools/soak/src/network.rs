@@ -1,7 +1,9 @@
 //! The soak's own network namespace, in which packets can be dropped without affecting anything else, and small disks. Both end with the
 //! process.
 
-use std::io::{self, Write as _};
+use std::env;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -9,6 +11,8 @@ use anyhow::Context as _;
 
 use crate::fault::Cut;
 
+/// The environment variable that marks a process inside the namespaces.
+const INSIDE: &str = "REDISBENCH_SOAK_NETWORK";
 /// The name of the nftables table, the only one in the namespace.
 const TABLE: &str = "redisbench-soak";
 
@@ -21,32 +25,22 @@ pub struct Network {
 }
 
 impl Network {
-    /// Moves this process into its own network namespace, with only loopback, and into its own mount namespace, for small disks.
-    ///
-    /// Must be called while the process has a single thread.
-    ///
-    /// # Errors
-    /// If the kernel does not permit it, or `ip` and `nft` are missing.
+    /// Runs this program again in a network of its own, with only loopback, and with mounts of its own, for small disks. Returns there, or
+    /// if that is not possible.
     pub fn enter() -> anyhow::Result<Self> {
-        // Checked before unsharing, which cannot be undone.
-        for (tool, version) in [("ip", "-V"), ("nft", "-v"), ("mount", "-V")] {
-            command(tool, &[version])?;
+        if env::var_os(INSIDE).is_none() {
+            for (tool, version) in [("ip", "-V"), ("nft", "-v"), ("mount", "-V")] {
+                command(tool, &[version])?;
+            }
+            let root = ["--net", "--mount", "--"];
+            let user = ["--map-root-user", "--net", "--mount", "--"];
+            let is_root = command("unshare", &[&root[..], &["true"]].concat()).is_ok();
+            let namespaces = if is_root { &root[..] } else { &user };
+            command("unshare", &[namespaces, &["true"]].concat())?;
+            let mut again = Command::new("unshare");
+            again.args(namespaces).arg(env::current_exe()?).args(env::args_os().skip(1)).env(INSIDE, "");
+            return Err(again.exec()).context("failed to run this program in its own network");
         }
-        // SAFETY: both take no pointers.
-        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-        if user == 0 {
-            unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS)?;
-        } else {
-            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS)?;
-            let write = |file: &str, text: String| {
-                std::fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("failed to write {file}"))
-            };
-            write("setgroups", "deny".to_owned())?;
-            write("uid_map", format!("0 {user} 1"))?;
-            write("gid_map", format!("0 {group} 1"))?;
-        }
-        // Mounts from here on are visible to this process only.
-        command("mount", &["--make-rprivate", "/"])?;
         command("ip", &["link", "set", "lo", "up"])?;
         let mut network = Self { own: true, cuts: Vec::new() };
         network.apply()?;
@@ -64,9 +58,6 @@ impl Network {
     }
 
     /// Cuts all traffic of `port`, as `number`.
-    ///
-    /// # Errors
-    /// If `nft` fails.
     pub fn cut(&mut self, number: usize, port: u16, how: Cut) -> anyhow::Result<()> {
         let end = match how {
             Cut::Drop => "drop",
@@ -77,18 +68,12 @@ impl Network {
     }
 
     /// Drops `percent` of all packets, as `number`.
-    ///
-    /// # Errors
-    /// If `nft` fails.
     pub fn lose(&mut self, number: usize, percent: u32) -> anyhow::Result<()> {
         self.cuts.push((number, format!("meta l4proto tcp numgen random mod 100 < {percent} drop")));
         self.apply()
     }
 
     /// Undoes the cut `number`.
-    ///
-    /// # Errors
-    /// If `nft` fails.
     pub fn mend(&mut self, number: usize) -> anyhow::Result<()> {
         self.cuts.retain(|(cut, _)| *cut != number);
         self.apply()
@@ -134,24 +119,12 @@ impl Network {
     }
 }
 
-fn unshare(flags: libc::c_int) -> anyhow::Result<()> {
-    // SAFETY: takes no pointers.
-    let result = unsafe { libc::unshare(flags) };
-    if result != 0 {
-        return Err(io::Error::last_os_error()).context("failed to create a network namespace");
-    }
-    Ok(())
-}
-
 /// A disk of `kib` KiB at `directory`. Unmounted on drop.
 #[derive(Debug)]
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// Mounts it.
-    ///
-    /// # Errors
-    /// If the kernel does not permit it.
     pub fn mount(directory: &Path, kib: u64) -> anyhow::Result<Self> {
         let (size, place) = (format!("size={kib}k"), directory.to_string_lossy());
         command("mount", &["-t", "tmpfs", "-o", &size, "soak", &place])?;

@@ -5,10 +5,11 @@ mod ending;
 mod service;
 
 use jiff::Timestamp;
+use redisbench_testkit::status::{self, list, number};
 use serde_json::Value;
 
 use crate::evidence::{Ended, Evidence};
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::scenario::Scenario;
 
 /// The memory limit of the program, in KiB. Usual are some tens of MiB.
@@ -72,7 +73,7 @@ impl Judgement<'_> {
                 let limit = self.scenario.patience();
                 self.check(false, || format!("it did not finish within {limit:?}"));
             }
-            Ended::Signal(libc::SIGKILL) if self.hit(|fault| *fault == Fault::KillConductor) => {}
+            Ended::Signal(libc::SIGKILL) if self.hit(|fault| fault.kind == Kind::KillConductor) => {}
             Ended::Signal(signal) => {
                 let before_listening = evidence.hits().any(|injection| {
                     injection.fault.aborts() && injection.after.as_millis() < DEAF_MS && evidence.stderr.is_empty()
@@ -95,7 +96,7 @@ impl Judgement<'_> {
         self.check(code == 1, || format!("no result, but exit code {code}"));
         let said = |words: &str| evidence.stderr.lines().any(|line| line.contains(words));
         let twice = self.evidence.hits().filter(|injection| injection.fault.aborts()).count() > 1
-            || self.hit(|fault| *fault == Fault::InterruptConductorTwice);
+            || self.hit(|fault| fault.kind == Kind::InterruptConductorTwice);
         let explained = (twice && said("interrupted twice"))
             || (self.hit(Fault::aborts) && said("interrupted before the benchmark started"))
             || ((self.scenario.full_disk || self.scenario.small_disk.is_some()) && said("error: "))
@@ -107,7 +108,7 @@ impl Judgement<'_> {
     fn object(&mut self, object: &Value, code: i32) {
         self.check(!self.scenario.full_disk, || "the result was written to a full disk".to_owned());
         let outcome = Outcome::read(object);
-        let good = outcome.phase == "Succeeded" && matches!(outcome.verdict.as_str(), "Valid" | "Degraded");
+        let good = outcome.phase == "Succeeded" && matches!(outcome.verdict, "Valid" | "Degraded");
         self.check(code == i32::from(!good), || {
             format!("{} with verdict {:?}, but exit code {code}", outcome.phase, outcome.verdict)
         });
@@ -129,11 +130,11 @@ impl Judgement<'_> {
 struct Outcome<'a> {
     status: &'a Value,
     result: &'a Value,
-    phase: String,
+    phase: &'a str,
     /// Empty if there is none.
-    verdict: String,
+    verdict: &'a str,
     /// The reason of condition Failed, if it is true.
-    failed: String,
+    failed: &'a str,
     /// The start instant in nanoseconds since the Unix epoch, if there was one.
     start: Option<u64>,
     /// Indices of the lost shards.
@@ -143,28 +144,18 @@ struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     fn read(object: &'a Value) -> Self {
         let status = &object["status"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let failed = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Failed");
-        let failed = failed.filter(|condition| condition["status"] == "True");
-        let shards = status["result"]["shards"].as_array().into_iter().flatten();
+        let text = |value: &'a Value| value.as_str().unwrap_or_default();
+        let lost = list(&status["result"]["shards"]).iter().filter(|shard| shard["state"] == "Lost");
         Self {
             status,
             result: &status["result"],
             phase: text(&status["phase"]),
             verdict: text(&status["verdict"]["value"]),
-            failed: failed.map(|condition| text(&condition["reason"])).unwrap_or_default(),
+            failed: status::failed(status),
             start: status["trial"]["startAt"].as_str().and_then(unix_nanoseconds),
-            lost: shards
-                .filter(|shard| shard["state"] == "Lost")
-                .filter_map(|shard| u32::try_from(number(&shard["index"])).ok())
-                .collect(),
+            lost: lost.filter_map(|shard| u32::try_from(number(&shard["index"])).ok()).collect(),
         }
     }
-}
-
-/// A count; 0 if it is missing.
-pub fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
 }
 
 fn unix_nanoseconds(text: &str) -> Option<u64> {

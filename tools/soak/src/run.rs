@@ -1,12 +1,10 @@
 //! One run: starts the program, applies the faults at their times, and collects the evidence.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -19,15 +17,10 @@ use crate::processes::{below, look_again, peak_kib};
 use crate::scenario::Scenario;
 use crate::servers::{self, Server};
 
-/// The interval between samples of the program's memory.
-const TICK: Duration = Duration::from_millis(100);
 /// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(5);
 
 /// Performs `scenario` with the programs in `programs`, in the new directory `directory`.
-///
-/// # Errors
-/// If the soak itself fails. Failures of the product are evidence.
 pub fn perform(
     scenario: &Scenario,
     programs: &Path,
@@ -47,41 +40,46 @@ pub fn perform(
     fs::write(directory.join("manifest.yaml"), scenario.manifest(&endpoints))?;
     let own_ports: Vec<u16> = network.listening();
     let mut program = start(scenario, programs, directory, &work)?;
-    let began = Instant::now();
-    let heard = listen(&mut program)?;
     let mut scene = Scene::new(scenario, work.clone(), i32::try_from(program.id())?, servers, network);
-    let course = follow(scenario, &heard, began, &mut scene);
-    let hung = course.is_err();
-    if hung {
-        let _ = program.kill();
-    }
-    let status = program.wait()?;
-    let took = began.elapsed();
-    let mut course = course.unwrap_or_else(|course| course);
-    scene.undo_all(&mut course.injections, unix_nanoseconds());
-    let stdout = course.stdout.join("\n");
+    let course = follow(scenario, &mut program, &mut scene)?;
     let calls = scenario.redis.is_own().then(|| count(scenario, &mut scene.servers));
-    let left_processes = left(&work);
-    let left_ports = left_ports(scene.network, &own_ports);
+    let left_processes = left(|| below(&work));
+    // Kill them, so that they do not affect the next run.
+    for process in &left_processes {
+        signal(process.id, libc::SIGKILL);
+    }
+    let listening =
+        || scene.network.listening().into_iter().filter(|port| !own_ports.contains(port)).collect::<Vec<_>>();
+    let stdout = read(&directory.join("stdout"));
     let evidence = Evidence {
-        ended: match (hung, status.code(), status.signal()) {
-            (true, ..) => Ended::Hung,
-            (_, Some(code), _) => Ended::Code(code),
-            (_, None, signal) => Ended::Signal(signal.unwrap_or_default()),
+        ended: match course.status {
+            None => Ended::Hung,
+            Some(status) => {
+                status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or_default()), Ended::Code)
+            }
         },
-        took,
+        took: course.took,
         object: serde_json::from_str(&stdout).ok(),
         stdout,
-        stderr: course.stderr.join("\n"),
-        logs: logs(directory),
+        stderr: read(&directory.join("stderr")),
+        logs: names(directory)
+            .iter()
+            .filter(|name| name.starts_with("shard-"))
+            .map(|name| read(&directory.join(name)))
+            .collect(),
         calls,
         peak_kib: course.peak_kib,
-        left_processes,
+        left_processes: left_processes
+            .iter()
+            .map(|process| format!("{} {}", process.id, process.words.join(" ")))
+            .collect(),
         left_files: names(&temporary),
-        left_ports,
+        left_ports: left(listening),
         injections: course.injections,
     };
-    write_down(directory, scenario, &evidence)?;
+    let short =
+        Evidence { stdout: String::new(), stderr: String::new(), logs: Vec::new(), object: None, ..evidence.clone() };
+    fs::write(directory.join("evidence"), format!("{scenario:#?}\n{short:#?}\n"))?;
     Ok(evidence)
 }
 
@@ -93,15 +91,15 @@ fn start(scenario: &Scenario, programs: &Path, directory: &Path, work: &Path) ->
     if !scenario.redis.is_own() {
         command.arg("--with-redis");
     }
-    let stdout =
-        if scenario.full_disk { File::options().write(true).open("/dev/full")?.into() } else { Stdio::piped() };
+    let stdout = directory.join("stdout");
+    let stdout = if scenario.full_disk { Path::new("/dev/full") } else { &stdout };
     command
         .current_dir(work)
         .env("TMPDIR", work.join("tmp"))
         .env("REDISBENCH_LOG", "info")
         .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(Stdio::piped());
+        .stdout(File::create(stdout)?)
+        .stderr(File::create(directory.join("stderr"))?);
     die_with_parent(&mut command);
     command.spawn().with_context(|| format!("failed to start {}; build it first with make soak", program.display()))
 }
@@ -124,68 +122,30 @@ fn wrap_load_generator(scenario: &Scenario, programs: &Path, directory: &Path) -
     Ok(path)
 }
 
-/// A line of the program's output.
-enum Heard {
-    Stdout(String),
-    Stderr(String),
-}
-
-/// Reads both streams to their ends. The channel closes when both have ended.
-fn listen(program: &mut Child) -> anyhow::Result<Receiver<Heard>> {
-    let (sender, heard) = mpsc::channel();
-    let stderr = BufReader::new(program.stderr.take().context("the child has no standard error")?);
-    if let Some(mut stdout) = program.stdout.take() {
-        let sender = sender.clone();
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stdout.read_to_end(&mut bytes);
-            let _ = sender.send(Heard::Stdout(String::from_utf8_lossy(&bytes).into_owned()));
-        });
-    }
-    std::thread::spawn(move || {
-        for line in stderr.split(b'\n').map_while(Result::ok) {
-            let _ = sender.send(Heard::Stderr(String::from_utf8_lossy(&line).into_owned()));
-        }
-    });
-    Ok(heard)
-}
-
 /// Observations until the program ended.
 #[derive(Default)]
 struct Course {
-    stdout: Vec<String>,
-    stderr: Vec<String>,
+    /// None if it hung, and was killed.
+    status: Option<ExitStatus>,
+    took: Duration,
     peak_kib: u64,
     injections: Vec<Injection>,
 }
 
-/// Follows the program until it closes its streams. The error is the course of a program that hung.
-fn follow(
-    scenario: &Scenario,
-    heard: &Receiver<Heard>,
-    began: Instant,
-    scene: &mut Scene<'_>,
-) -> Result<Course, Course> {
+/// Follows the program to its end, and applies the faults at their times.
+fn follow(scenario: &Scenario, program: &mut Child, scene: &mut Scene<'_>) -> anyhow::Result<Course> {
+    let began = Instant::now();
     let mut course = Course::default();
     let mut to_come = scenario.faults.iter().copied().peekable();
     let mut undos: Vec<(Instant, usize, Undo)> = Vec::new();
-    loop {
-        match heard.recv_timeout(TICK / 5) {
-            Ok(Heard::Stdout(text)) => course.stdout.push(text),
-            Ok(Heard::Stderr(line)) => course.stderr.push(line),
-            Err(RecvTimeoutError::Disconnected) => {
-                scene.keep(undos.into_iter().map(|(_, injection, undo)| (injection, undo)).collect());
-                return Ok(course);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
+    while course.status.is_none() && course.took <= scenario.patience() {
         let now = Instant::now();
         while let Some((_, fault)) = to_come.next_if(|(at, _)| began + *at <= now) {
             let injection = course.injections.len();
             let (after, time, undo) = (began.elapsed(), unix_nanoseconds(), scene.inject(fault, injection));
             course.injections.push(Injection { fault, after, at: time, undone: None, hit: undo.is_some() });
-            if let Some(undo) = undo.filter(|_| !fault.lasts().is_zero()) {
-                undos.push((Instant::now() + fault.lasts(), injection, undo));
+            if let Some(undo) = undo.filter(|_| !fault.time.is_zero()) {
+                undos.push((Instant::now() + fault.time, injection, undo));
             }
         }
         while let Some(over) = undos.iter().position(|(until, ..)| *until <= now) {
@@ -194,11 +154,22 @@ fn follow(
             course.injections[injection].undone = Some(unix_nanoseconds());
         }
         course.peak_kib = course.peak_kib.max(peak_kib(scene.program));
-        if began.elapsed() > scenario.patience() {
-            scene.keep(undos.into_iter().map(|(_, injection, undo)| (injection, undo)).collect());
-            return Err(course);
-        }
+        look_again();
+        course.status = program.try_wait()?;
+        course.took = began.elapsed();
     }
+    if course.status.is_none() {
+        program.kill()?;
+        program.wait()?;
+    }
+    for (_, injection, undo) in undos {
+        // The program has ended, so servers need not be restarted nor processes continued.
+        if !matches!(undo, Undo::Gone(_) | Undo::Stopped(_)) {
+            scene.undo(injection, undo);
+        }
+        course.injections[injection].undone = Some(unix_nanoseconds());
+    }
+    Ok(course)
 }
 
 /// The servers' counts of the load's commands.
@@ -219,27 +190,11 @@ fn count(scenario: &Scenario, servers: &mut [Server]) -> Calls {
     Calls { at_least, at_most: known.then_some(at_least) }
 }
 
-/// Remaining processes of the run, after the timeout for killed ones.
-fn left(work: &Path) -> Vec<String> {
+/// What `look` still finds after the timeout for killed processes. The kernel closes a process' sockets last.
+fn left<T>(look: impl Fn() -> Vec<T>) -> Vec<T> {
     let until = Instant::now() + GONE;
     loop {
-        let left = below(work);
-        if left.is_empty() || Instant::now() >= until {
-            // Kill them, so that they do not affect the next run.
-            for process in &left {
-                signal(process.id, libc::SIGKILL);
-            }
-            return left.iter().map(|process| format!("{} {}", process.id, process.words.join(" "))).collect();
-        }
-        look_again();
-    }
-}
-
-/// Ports that still have a listener. The kernel closes a process' sockets last.
-fn left_ports(network: &Network, own: &[u16]) -> Vec<u16> {
-    let until = Instant::now() + GONE;
-    loop {
-        let left: Vec<_> = network.listening().into_iter().filter(|port| !own.contains(port)).collect();
+        let left = look();
         if left.is_empty() || Instant::now() >= until {
             return left;
         }
@@ -252,21 +207,9 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn logs(directory: &Path) -> Vec<String> {
-    let logs = names(directory).into_iter().filter(|name| name.starts_with("shard-"));
-    logs.filter_map(|name| fs::read(directory.join(name)).ok())
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .collect()
-}
-
-/// Writes files for debugging.
-fn write_down(directory: &Path, scenario: &Scenario, evidence: &Evidence) -> anyhow::Result<()> {
-    fs::write(directory.join("stdout"), &evidence.stdout)?;
-    fs::write(directory.join("stderr"), &evidence.stderr)?;
-    let short =
-        Evidence { stdout: String::new(), stderr: String::new(), logs: Vec::new(), object: None, ..evidence.clone() };
-    fs::write(directory.join("evidence"), format!("{scenario:#?}\n{short:#?}\n"))?;
-    Ok(())
+/// The text of a file; empty if it is missing.
+fn read(file: &Path) -> String {
+    fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 fn unix_nanoseconds() -> u64 {

@@ -101,7 +101,7 @@ pub struct Means {
     pub clocks: bool,
 }
 
-pub fn pick<T: Copy>(rng: &mut StdRng, of: &[T]) -> T {
+fn pick<T: Copy>(rng: &mut StdRng, of: &[T]) -> T {
     of[rng.random_range(0..of.len())]
 }
 
@@ -166,40 +166,26 @@ impl Scenario {
             faults: Vec::new(),
         };
         scenario.keys = scenario.keys.max(shards.into());
+        // Values need space for a stamp, and can only be tracked through these commands.
+        let follows = scenario.value_bytes >= 24 && !scenario.commands.contains(&REST);
+        scenario.verify = pick(rng, &["Replies", "Values", "Values", "None"]);
+        if scenario.verify == "Values" && !follows {
+            scenario.verify = "None";
+        }
         if means.clocks && rng.random_bool(0.5) {
             scenario.clocks = (0..shards).map(|_| rng.random_range(0..10_000_000)).collect();
         }
-        scenario.draw_faults(rng, means);
         if means.network && scenario.redis.is_own() && rng.random_bool(0.05) {
             scenario.small_disk = Some(rng.random_range(4..120));
         }
-        scenario.draw_verification(seed);
-        scenario
-    }
-
-    /// Uses its own random numbers, so that the other parameters of a seed stay the same.
-    fn draw_verification(&mut self, seed: u64) {
-        let rng = &mut StdRng::seed_from_u64(!seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.run);
-        // Values need space for a stamp, and can only be tracked through these commands.
-        let follows = self.value_bytes >= 24 && !self.commands.contains(&REST);
-        self.verify = match rng.random_range(0..4) {
-            0 => "Replies",
-            1 | 2 if follows => "Values",
-            _ => "None",
-        };
-    }
-
-    fn draw_faults(&mut self, rng: &mut StdRng, means: Means) {
         // Approximately the time until the start, the load, and the collection.
-        let horizon = Duration::from_secs(4) + self.planned();
+        let horizon = Duration::from_secs(4) + scenario.planned();
         for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 2, 3]) {
             let at = rng.random_range(Duration::from_millis(50)..horizon);
-            let fault = Fault::draw(rng, self);
-            if means.network || !fault.needs_network() {
-                self.faults.push((at, fault));
-            }
+            scenario.faults.push((at, Fault::draw(rng, &scenario, means)));
         }
-        self.faults.sort_by_key(|(at, _)| *at);
+        scenario.faults.sort_by_key(|(at, _)| *at);
+        scenario
     }
 
     /// The planned time of warm-up and measurement, at most.
@@ -222,7 +208,7 @@ impl Scenario {
 
     /// The longest that the program may take in any case: includes three missed starts, each with a new preparation.
     pub fn patience(&self) -> Duration {
-        let undo: Duration = self.faults.iter().map(|(_, fault)| fault.lasts()).sum();
+        let undo: Duration = self.faults.iter().map(|(_, fault)| fault.time).sum();
         let unsent = Duration::from_secs(10);
         (self.prepare + Duration::from_secs(8)) * 3
             + self.planned()
@@ -340,7 +326,10 @@ fn name(command: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_testkit::counts::variant;
+
     use super::*;
+    use crate::fault::Kind;
 
     const ALL: Means = Means { network: true, clocks: true };
 
@@ -354,16 +343,13 @@ mod tests {
 
     #[test]
     fn runs_are_light_and_every_kind_of_fault_comes_up() {
-        let plots: Vec<_> = (0..2_000).map(|run| Scenario::draw(1, run, ALL)).collect();
-        assert!(plots.iter().all(|scenario| !matches!(scenario.load, Load::Open(rate) if rate > 4_000)));
-        assert!(plots.iter().all(|scenario| scenario.planned() <= Duration::from_secs(25)));
-        let kinds: BTreeSet<_> =
-            plots.iter().flat_map(|scenario| &scenario.faults).map(|(_, fault)| fault.kind()).collect();
-        assert_eq!(kinds.len(), crate::fault::KINDS, "{kinds:?}");
-        for verify in ["Replies", "Values"] {
-            let verified = plots.iter().filter(|scenario| scenario.verify == verify);
-            let kinds: BTreeSet<_> =
-                verified.flat_map(|scenario| &scenario.faults).map(|(_, fault)| fault.kind()).collect();
+        let scenarios: Vec<_> = (0..2_000).map(|run| Scenario::draw(1, run, ALL)).collect();
+        assert!(scenarios.iter().all(|scenario| !matches!(scenario.load, Load::Open(rate) if rate > 4_000)));
+        assert!(scenarios.iter().all(|scenario| scenario.planned() <= Duration::from_secs(25)));
+        for verify in ["None", "Replies", "Values"] {
+            let verified = scenarios.iter().filter(|scenario| scenario.verify == verify);
+            let kinds = verified.flat_map(|scenario| &scenario.faults).map(|(_, fault)| variant(&fault.kind));
+            let kinds: BTreeSet<_> = kinds.map(|name| name.split(' ').next().unwrap().to_owned()).collect();
             assert_eq!(kinds.len(), crate::fault::KINDS, "{verify}: {kinds:?}");
         }
     }
@@ -373,7 +359,10 @@ mod tests {
         let none = Means { network: false, clocks: false };
         for run in 0..500 {
             let scenario = Scenario::draw(1, run, none);
-            assert!(scenario.clocks.is_empty() && scenario.faults.iter().all(|(_, fault)| !fault.needs_network()));
+            let needs = |(_, fault): &(Duration, Fault)| {
+                matches!(fault.kind, Kind::CutShard(_) | Kind::CutServer(_) | Kind::LosePackets(_))
+            };
+            assert!(scenario.clocks.is_empty() && !scenario.faults.iter().any(needs));
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redis::Value;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, connect};
 
 use crate::scenario::PASSWORD;
@@ -38,9 +37,6 @@ impl Server {
     }
 
     /// Starts it on its port without keys. In a cluster it is the same node as before.
-    ///
-    /// # Errors
-    /// If it does not start.
     pub fn restart(&mut self) -> anyhow::Result<()> {
         self.running = self.redis.try_restart();
         anyhow::ensure!(
@@ -82,43 +78,26 @@ impl Server {
     }
 
     /// Sends a command and returns its reply.
-    ///
-    /// # Errors
-    /// If it does not reply, or replies with an error.
-    pub fn ask(&mut self, words: &[&str]) -> anyhow::Result<Value> {
+    pub fn ask<T: redis::FromRedisValue>(&mut self, words: &[&str]) -> anyhow::Result<T> {
         let mut connection = self.take_connection()?;
         let value = redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)?;
         self.connection = Some(connection);
         Ok(value)
     }
 
-    /// Like [`Self::ask`], with the reply as text.
-    ///
-    /// # Errors
-    /// As above, or if the reply is not text.
-    pub fn text(&mut self, words: &[&str]) -> anyhow::Result<String> {
-        Ok(redis::from_redis_value(self.ask(words)?)?)
-    }
-
-    /// Sends several commands in a pipeline.
-    ///
-    /// # Errors
-    /// If it does not reply, or replies with an error.
-    fn all<T: redis::FromRedisValue>(&mut self, commands: impl Iterator<Item = redis::Cmd>) -> anyhow::Result<Vec<T>> {
+    /// The number of keys in each slot of the cluster.
+    fn keys_by_slot(&mut self) -> anyhow::Result<Vec<u64>> {
         let mut connection = self.take_connection()?;
         let mut pipe = redis::pipe();
-        for command in commands {
-            pipe.add_command(command);
+        for slot in 0..16_384 {
+            pipe.cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(slot);
         }
-        let values = pipe.query(&mut connection)?;
+        let keys = pipe.query(&mut connection)?;
         self.connection = Some(connection);
-        Ok(values)
+        Ok(keys)
     }
 
     /// Sends a command without waiting for the reply, which may be delayed.
-    ///
-    /// # Errors
-    /// If it cannot be sent.
     pub fn tell(&mut self, words: &[&str]) -> anyhow::Result<()> {
         let mut connection = self.take_connection()?;
         // The reply stays unread, so the connection cannot be reused.
@@ -135,7 +114,7 @@ impl Server {
 
     /// Records the counts of executed commands. Returns whether the server replied.
     pub fn sample(&mut self) -> bool {
-        let Ok(text) = self.text(&["INFO", "commandstats"]) else { return false };
+        let Ok(text) = self.ask::<String>(&["INFO", "commandstats"]) else { return false };
         let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
         self.seen = lines
             .filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?)))
@@ -158,9 +137,6 @@ impl Drop for Server {
 }
 
 /// Sends one command to a server that is not the soak's own.
-///
-/// # Errors
-/// If it does not reply, or replies with an error.
 pub fn tell_once(port: u16, password: bool, words: &[&str]) -> anyhow::Result<()> {
     let password = password.then_some(PASSWORD);
     Ok(redis::cmd(words[0]).arg(&words[1..]).query(&mut connect(port, password, ANSWER)?)?)
@@ -183,52 +159,30 @@ pub fn start(directory: &Path, cluster: bool, password: bool) -> Vec<Server> {
     nodes.into_iter().enumerate().map(|(index, node)| Server::new(node, password, log(index))).collect()
 }
 
-/// Moves some slots with all their keys between nodes, like `redis-cli --cluster reshard`. Returns whether there were any.
-///
-/// # Errors
-/// If a node refuses.
-pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Result<bool> {
-    let [source, target] = [from, to].map(|index| index.min(servers.len() - 1));
-    let source_id = servers[source].text(&["CLUSTER", "MYID"])?;
-    let target_id = servers[target].text(&["CLUSTER", "MYID"])?;
+/// Moves some slots with all their keys to the next node, like `redis-cli --cluster reshard`. Returns whether there were any.
+pub fn move_slots(servers: &mut [Server], source: usize) -> anyhow::Result<bool> {
+    let target = (source + 1) % servers.len();
+    let source_id: String = servers[source].ask(&["CLUSTER", "MYID"])?;
+    let target_id: String = servers[target].ask(&["CLUSTER", "MYID"])?;
     let port = servers[target].port.to_string();
-    let Value::Array(ranges) = servers[source].ask(&["CLUSTER", "SLOTS"])? else { return Ok(false) };
-    let own = ranges.iter().find_map(|range| match range {
-        Value::Array(fields) => match fields.as_slice() {
-            [Value::Int(first), Value::Int(last), Value::Array(node), ..]
-                if node.get(1) == Some(&Value::Int(servers[source].port.into())) =>
-            {
-                Some((*first, *last))
-            }
-            _ => None,
-        },
-        _ => None,
-    });
-    let Some((first, last)) = own else { return Ok(false) };
-    let counted: Vec<i64> = servers[source].all((first..=last).map(|slot| {
-        let mut command = redis::cmd("CLUSTER");
-        command.arg("COUNTKEYSINSLOT").arg(slot);
-        command
-    }))?;
-    let with_keys = (first..=last).zip(counted).filter(|(_, keys)| *keys > 0).map(|(slot, _)| slot.to_string());
-    let mut moved = false;
-    for slot in with_keys.take(MOVED) {
-        let keys = servers[source].ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])?;
-        let keys: Vec<String> = redis::from_redis_value(keys)?;
-        servers[target].ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id])?;
-        servers[source].ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id])?;
+    let slots = servers[source].keys_by_slot()?.into_iter().enumerate().filter(|(_, keys)| *keys > 0);
+    let with_keys: Vec<String> = slots.take(MOVED).map(|(slot, _)| slot.to_string()).collect();
+    for slot in &with_keys {
+        let keys: Vec<String> = servers[source].ask(&["CLUSTER", "GETKEYSINSLOT", slot, "1000"])?;
+        servers[target].ask::<()>(&["CLUSTER", "SETSLOT", slot, "IMPORTING", &source_id])?;
+        servers[source].ask::<()>(&["CLUSTER", "SETSLOT", slot, "MIGRATING", &target_id])?;
         let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "500", "REPLACE"];
         if servers[source].password {
             migrate.extend(["AUTH", PASSWORD]);
         }
         migrate.push("KEYS");
         migrate.extend(keys.iter().map(String::as_str));
-        servers[source].ask(&migrate)?;
-        for index in [target, source].into_iter().chain((0..servers.len()).filter(|i| *i != target && *i != source)) {
-            // Errors are ignored, because the third node learns it from the others too.
-            let _ = servers[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        servers[source].ask::<()>(&migrate)?;
+        // The target first, and in any order the others, which learn it from it too: errors are ignored.
+        for offset in 0..servers.len() {
+            let node = (target + offset) % servers.len();
+            let _ = servers[node].ask::<()>(&["CLUSTER", "SETSLOT", slot, "NODE", &target_id]);
         }
-        moved = true;
     }
-    Ok(moved)
+    Ok(!with_keys.is_empty())
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Judgement, Outcome, number};
+use redisbench_testkit::status::{list, number};
+
+use super::{Judgement, Outcome};
 use crate::evidence::Injection;
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::scenario::{Bound, Load, REST};
 
 /// Slack after a stopped process is continued: it runs at once, and the next poll comes a second later.
@@ -20,12 +22,12 @@ impl Judgement<'_> {
     pub(super) fn ending(&mut self, outcome: &Outcome<'_>) {
         let evidence = self.evidence;
         let aborted = self.hit(Fault::aborts);
-        match outcome.phase.as_str() {
+        match outcome.phase {
             "Aborted" => self.check(aborted, || "Aborted without a request".to_owned()),
             "Failed" => {
                 let allowed: Vec<_> = evidence.hits().flat_map(|injection| injection.fault.may_fail_with()).collect();
                 let disk = self.scenario.small_disk.is_some() && outcome.failed == "ShardLost";
-                self.check(disk || allowed.contains(&&outcome.failed.as_str()), || {
+                self.check(disk || allowed.contains(&&outcome.failed), || {
                     format!("Failed because of {}, which no fault explains", outcome.failed)
                 });
                 self.loss_is_told(outcome);
@@ -117,11 +119,11 @@ impl Judgement<'_> {
         if outcome.phase == "Aborted" {
             return true;
         }
-        let slack = match injection.fault {
+        let slack = match injection.fault.kind {
             // If the conductor itself was stopped, the shards are not at fault.
-            Fault::StopConductor { .. } => return false,
+            Kind::StopConductor => return false,
             _ if outcome.phase == "Failed" => return true,
-            Fault::CutShard { .. } | Fault::LosePackets { .. } => SLACK_CUT,
+            Kind::CutShard(_) | Kind::LosePackets(_) => SLACK_CUT,
             _ => SLACK_STOPPED,
         };
         let waited = self.scenario.planned() + self.scenario.request_timeout + self.scenario.collect;
@@ -132,7 +134,8 @@ impl Judgement<'_> {
     /// The verdict must follow from the numbers, and every reason must be justified by one.
     pub(super) fn verdict(&mut self, outcome: &Outcome<'_>) {
         let verdict = &outcome.status["verdict"];
-        let reasons: Vec<(&str, &str, &str)> = (verdict["reasons"].as_array().into_iter().flatten())
+        let reasons: Vec<(&str, &str, &str)> = list(&verdict["reasons"])
+            .iter()
             .map(|reason| {
                 let text = |field: &str| reason[field].as_str().unwrap_or_default();
                 (text("reason"), text("severity"), text("message"))
@@ -140,7 +143,7 @@ impl Judgement<'_> {
             .collect();
         let rank = |value: &str| ["Valid", "Degraded", "Invalid"].iter().position(|known| *known == value);
         let worst = reasons.iter().filter_map(|(_, severity, _)| rank(severity)).max().unwrap_or(0);
-        self.check(rank(&outcome.verdict) == Some(worst), || format!("the verdict is not its worst reason: {verdict}"));
+        self.check(rank(outcome.verdict) == Some(worst), || format!("the verdict is not its worst reason: {verdict}"));
         for (reason, _, message) in &reasons {
             // It names the command whose counts cannot be compared.
             let named = *reason == "NotReconciled" && self.scenario.commands.contains(&REST);

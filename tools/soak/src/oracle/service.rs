@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use redisbench_testkit::status::{list, number};
 use serde_json::Value;
 
 use super::ending::nanoseconds;
-use super::{Judgement, Outcome, number};
+use super::{Judgement, Outcome};
 use crate::fault::Fault;
 
 /// The time after a fault in which a cluster must agree on its owners and connections must be reopened, on a busy machine.
@@ -39,7 +40,7 @@ impl Judgement<'_> {
             };
             well > end
         });
-        let outages = outcome.status["topology"]["unavailability"].as_array().into_iter().flatten();
+        let outages = list(&outcome.status["topology"]["unavailability"]).iter();
         let lasting: Vec<&Value> = outages.filter(|outage| outage["lasting"] == true).collect();
         self.check(lasting.is_empty() || explained || self.scenario.small_disk.is_some(), || {
             format!("the target had recovered before the load ended, but these outages remain: {lasting:?}")

@@ -6,6 +6,7 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::*;
 use crate::evidence::{Calls, Injection};
+use crate::fault;
 use crate::scenario::{Bound, Load, Means, Redis, Scenario};
 
 /// A benchmark with 1,000 requests by two shards, and no random parameters.
@@ -72,7 +73,15 @@ fn evidence(object: Value) -> Evidence {
     }
 }
 
-fn struck(fault: Fault, milliseconds: u64) -> Injection {
+/// A fault on shard 1 or the only server, some time after the start. It lasts for a second, unless it is not undone at all.
+fn struck(kind: fault::Kind, milliseconds: u64) -> Injection {
+    let (target, lasts) = match kind {
+        fault::Kind::KillShard => (1, 0),
+        fault::Kind::StopShard => (1, 1),
+        fault::Kind::RestartServer => (0, 1),
+        _ => (0, 0),
+    };
+    let fault = Fault { kind, target, time: Duration::from_secs(lasts) };
     let at = START + milliseconds * 1_000_000;
     Injection { fault, after: Duration::from_secs(3), at, undone: None, hit: true }
 }
@@ -121,7 +130,7 @@ fn a_run_in_which_all_is_well_passes() {
 
 #[test]
 fn a_loss_needs_a_cause_and_a_cause_a_loss() {
-    let kill = struck(Fault::KillShard { shard: 1 }, 1_000);
+    let kill = struck(fault::Kind::KillShard, 1_000);
     let with_cause = found(|evidence| {
         lose(evidence);
         evidence.injections.push(kill);
@@ -157,7 +166,7 @@ fn who_was_back_in_time_is_not_lost() {
     let stopped = |undone: u64| {
         found(|evidence| {
             lose(evidence);
-            let mut injection = struck(Fault::StopShard { shard: 1, time: Duration::from_secs(1) }, 500);
+            let mut injection = struck(fault::Kind::StopShard, 500);
             injection.undone = Some(START + undone * 1_000_000_000);
             evidence.injections.push(injection);
         })
@@ -169,9 +178,9 @@ fn who_was_back_in_time_is_not_lost() {
 #[test]
 fn sums_that_do_not_hold_are_found() {
     for (path, value, words) in [
-        ("/result/requests/succeeded", 999, "the total does not add up"),
+        ("/result/requests/succeeded", 999, "total does not add up"),
         ("/result/shards/0/requests/succeeded", 400, "does not add up"),
-        ("/result/operations/0/requests/scheduled", 900, "operations' sum is 900"),
+        ("/result/operations/0/requests/scheduled", 900, "the sum of the operations is 900"),
         ("/result/nodes/0/requests", 1_001, "1000 were sent, but the nodes have 1001"),
     ] {
         let found = found(|evidence| *status(evidence).pointer_mut(path).unwrap() = json!(value));
@@ -209,9 +218,11 @@ fn endings_need_a_cause() {
         })
     };
     assert!(phase("Aborted", None).contains("Aborted without a request"));
-    assert_eq!(phase("Aborted", Some(struck(Fault::InterruptConductor, 500))), "");
-    assert!(phase("Succeeded", Some(struck(Fault::InterruptConductor, 500))).contains("aborted while it measured"));
-    assert_eq!(phase("Succeeded", Some(struck(Fault::InterruptConductor, 2_500))), "");
+    assert_eq!(phase("Aborted", Some(struck(fault::Kind::InterruptConductor, 500))), "");
+    assert!(
+        phase("Succeeded", Some(struck(fault::Kind::InterruptConductor, 500))).contains("aborted while it measured")
+    );
+    assert_eq!(phase("Succeeded", Some(struck(fault::Kind::InterruptConductor, 2_500))), "");
     assert!(phase("Running", None).contains("finished in phase"));
     assert!(found(|evidence| evidence.ended = Ended::Code(1)).contains("exit code 1"));
     assert!(found(|evidence| evidence.ended = Ended::Signal(libc::SIGKILL)).contains("signal 9"));
@@ -257,8 +268,8 @@ fn found_verified(verification: &Value, injections: &[Injection]) -> String {
 #[test]
 fn data_is_lost_by_faults_alone_and_never_made_up() {
     let lost = json!({"checked": 1_100, "lostWrites": 3});
-    let restarted = struck(Fault::RestartServer { server: 0, after: Duration::from_secs(1) }, 500);
-    let disconnected = struck(Fault::KillClients { server: 0 }, 500);
+    let restarted = struck(fault::Kind::RestartServer, 500);
+    let disconnected = struck(fault::Kind::KillClients, 500);
     assert_eq!(found_verified(&json!({"checked": 1_100}), &[]), "");
     assert!(found_verified(&lost, &[]).contains("data is lost, which no fault explains"));
     assert!(found_verified(&lost, &[disconnected]).contains("data is lost, which no fault explains"));
@@ -278,10 +289,10 @@ fn an_outage_ends_when_the_target_is_well_again() {
         let found = judge(&scenario, &evidence);
         found.iter().any(|found| found.contains("these outages remain"))
     };
-    let disconnected = struck(Fault::KillClients { server: 0 }, 500);
+    let disconnected = struck(fault::Kind::KillClients, 500);
     assert!(lasting(9, disconnected), "nothing explains it");
     assert!(!lasting(2, disconnected), "it may be about to end");
-    let mut restarted = struck(Fault::RestartServer { server: 0, after: Duration::from_secs(1) }, 500);
+    let mut restarted = struck(fault::Kind::RestartServer, 500);
     assert!(!lasting(9, restarted), "it never came back");
     restarted.undone = Some(START + 1_500_000_000);
     assert!(lasting(9, restarted));
