@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redisbench_testkit::counts::Counts;
 use redisbench_wire::snapshot::Tally;
 
 /// A trial and the attempt at it, in ascending order.
@@ -50,7 +51,7 @@ pub struct GroundTruth {
     /// Calls that shards answered.
     pub calls: u64,
     /// How often noteworthy events happened.
-    pub events: BTreeMap<&'static str, u64>,
+    pub events: Counts,
 }
 
 impl Run {
@@ -67,7 +68,7 @@ impl GroundTruth {
     }
 
     /// Counts a noteworthy event.
-    pub fn count(&mut self, event: &'static str) {
-        *self.events.entry(event).or_default() += 1;
+    pub fn count(&mut self, event: impl Into<String>) {
+        self.events.add(event, 1);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_testkit::counts::variant;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -13,28 +14,18 @@ use crate::world::{World, lock};
 
 pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault) {
     world.tell(format_args!("fault: {fault:?}"));
-    lock(&world.ground_truth).count(fault.name());
+    lock(&world.ground_truth).count(variant(&fault));
     match fault {
-        Fault::KillOperator { successor_after } => {
-            operators.kill_leader(world);
-            sleep(successor_after).await;
-            operators.begin(world);
-        }
         Fault::Upgrade => {
             operators.kill_leader(world);
             operators.begin(world);
         }
-        Fault::PauseOperator { time, successor_after, both } => {
+        Fault::HaltOperator(halt) => {
             if let Some(name) = operators.freeze_leader(world) {
-                halted(world, operators, &name, Halt::Paused { time, successor_after, both }).await;
+                halted(world, operators, &name, halt).await;
             }
         }
-        Fault::Stall { time } => {
-            if let Some(name) = operators.freeze_leader(world) {
-                halted(world, operators, &name, Halt::Stalled { time }).await;
-            }
-        }
-        Fault::HaltAtStart { calls, halt } => {
+        Fault::HaltAtStart(halt, calls) => {
             if let Ok(Ok(name)) = timeout(WATCHFUL, world.lay_halt(calls)).await {
                 lock(&world.ground_truth).count("- halted while it ordered the start");
                 halted(world, operators, &name, halt).await;
@@ -98,7 +89,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
 /// Handles the operator `name` after it was halted.
 async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Halt) {
     match halt {
-        Halt::Killed { successor_after } => {
+        Halt::Killed(successor_after) => {
             operators.kill(world, name);
             sleep(successor_after).await;
             operators.begin(world);
@@ -111,7 +102,7 @@ async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Hal
             sleep(both).await;
             operators.end(world, name);
         }
-        Halt::Stalled { time } => {
+        Halt::Stalled(time) => {
             sleep(time).await;
             operators.thaw(world, name);
         }

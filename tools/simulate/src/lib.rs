@@ -15,10 +15,12 @@ mod search;
 mod triggers;
 mod world;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use redisbench_testkit::counts::Counts;
+use redisbench_testkit::status;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -40,7 +42,7 @@ pub struct Report {
     /// Writes that the API server served.
     pub writes: u64,
     /// Counts of the scenario's faults by kind, and of noteworthy events.
-    pub events: BTreeMap<&'static str, u64>,
+    pub events: Counts,
 }
 
 /// Runs the world of `seed`. Tracing has no other effect.
@@ -50,6 +52,32 @@ pub struct Report {
 pub fn simulate(seed: u64, traced: bool) -> std::io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(run(seed, traced)))
+}
+
+/// Runs `seeds`, in this order, on `jobs` threads. `visit` gets each report, and returns whether to begin further seeds.
+///
+/// # Errors
+/// If a runtime cannot be created.
+pub fn simulate_all(
+    seeds: impl Iterator<Item = u64> + Send,
+    jobs: usize,
+    visit: impl Fn(u64, Report) -> bool + Sync,
+) -> std::io::Result<()> {
+    let seeds = Mutex::new(Some(seeds));
+    let work = || -> std::io::Result<()> {
+        loop {
+            let Some(seed) = lock(&seeds).as_mut().and_then(Iterator::next) else { return Ok(()) };
+            if !visit(seed, simulate(seed, false)?) {
+                *lock(&seeds) = None;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 async fn run(seed: u64, traced: bool) -> Report {
@@ -132,12 +160,5 @@ fn is_terminal(status: &Value) -> bool {
 
 fn ending(world: &World) -> String {
     let cluster = lock(&world.cluster);
-    let Some(status) = cluster.status() else { return "Deleted".to_owned() };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let failed = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Failed").cloned();
-    let reason = failed.filter(|c| c["status"] == "True").map(|c| text(&c["reason"])).unwrap_or_default();
-    let mut parts = vec![text(&status["phase"]), reason, text(&status["verdict"]["value"])];
-    parts.dedup();
-    parts.retain(|part| !part.is_empty());
-    parts.join(" ")
+    cluster.status().map_or_else(|| "Deleted".to_owned(), status::ending)
 }

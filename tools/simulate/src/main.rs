@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Parser;
-use redisbench_simulate::simulate;
+use redisbench_simulate::{Report, simulate, simulate_all};
+use redisbench_testkit::counts::Counts;
 
 /// Simulates operators and shards under faults, on virtual time.
 #[derive(Debug, Parser)]
@@ -46,88 +47,47 @@ struct Sum {
     run: u64,
     calls: u64,
     writes: u64,
-    endings: BTreeMap<String, u64>,
-    events: BTreeMap<&'static str, u64>,
+    endings: Counts,
+    events: Counts,
 }
 
 impl Sum {
-    fn add(&mut self, other: Self) {
-        self.failed.extend(other.failed);
-        self.run += other.run;
-        self.calls += other.calls;
-        self.writes += other.writes;
-        for (ending, count) in other.endings {
-            *self.endings.entry(ending).or_default() += count;
-        }
-        for (event, count) in other.events {
-            *self.events.entry(event).or_default() += count;
-        }
-    }
-
-    fn print(&self, seconds: f64) {
-        let per_second = self.run as f64 / seconds.max(0.001);
-        println!(
-            "{} seeds in {seconds:.1} s, {per_second:.0} per second; {} calls to shards, {} writes",
-            self.run, self.calls, self.writes
-        );
-        println!("events:");
-        for (event, count) in &self.events {
-            println!("{count:>9} {event}");
-        }
-        println!("endings:");
-        for (ending, count) in &self.endings {
-            println!("{count:>9} {ending}");
-        }
-    }
-}
-
-/// Runs seeds from `next` up to `end`, which is lowered to a failing seed unless `all` is set.
-fn work(next: &AtomicU64, end: &AtomicU64, all: bool) -> anyhow::Result<Sum> {
-    let mut sum = Sum::default();
-    loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed > end.load(Ordering::Relaxed) {
-            return Ok(sum);
-        }
-        let report = simulate(seed, false).context("failed to create a runtime")?;
-        sum.run += 1;
-        sum.calls += report.calls;
-        sum.writes += report.writes;
-        *sum.endings.entry(report.ending).or_default() += 1;
-        for (event, count) in report.events {
-            *sum.events.entry(event).or_default() += count;
-        }
-        if let Some(violation) = report.violation {
-            sum.failed.insert(seed, violation);
-            if !all {
-                end.fetch_min(seed, Ordering::Relaxed);
-            }
-        }
+    fn add(&mut self, seed: u64, report: Report) {
+        self.run += 1;
+        self.calls += report.calls;
+        self.writes += report.writes;
+        self.endings.add(report.ending, 1);
+        self.events.merge(report.events);
+        self.failed.extend(report.violation.map(|violation| (seed, violation)));
     }
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let (first, last) = arguments.seed.map_or(arguments.seeds, |seed| (seed, seed));
-    if let (true, Some(seed)) = (arguments.trace, arguments.seed) {
-        return show(seed).map(drop);
+    if arguments.trace {
+        return show(first).map(drop);
     }
     let began = Instant::now();
     let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
-    let (next, end) = (AtomicU64::new(first), AtomicU64::new(last));
-    let mut sum = Sum::default();
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| work(&next, &end, arguments.all))).collect();
-        for worker in workers {
-            sum.add(worker.join().map_err(|_| anyhow!("a simulation panicked; see the message above"))??);
-        }
-        anyhow::Ok(())
-    })?;
-    sum.print(began.elapsed().as_secs_f64());
-    let Some((&seed, violation)) = sum.failed.first_key_value() else { return Ok(()) };
+    let sum = Mutex::new(Sum::default());
+    simulate_all(first..=last, jobs, |seed, report| {
+        let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add(seed, report);
+        arguments.all || sum.failed.is_empty()
+    })
+    .context("failed to create a runtime")?;
+    let Sum { failed, run, calls, writes, endings, events } = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seconds = began.elapsed().as_secs_f64();
+    let per_second = run as f64 / seconds.max(0.001);
+    println!("{run} seeds in {seconds:.1} s, {per_second:.0} per second; {calls} calls to shards, {writes} writes");
+    print!("events:\n{events}endings:\n{endings}");
+    let Some((&seed, violation)) = failed.first_key_value() else { return Ok(()) };
     if arguments.all {
-        sum.failed.iter().for_each(|(seed, violation)| println!("seed {seed}: {violation}"));
-        bail!("{} of {} seeds violate an invariant", sum.failed.len(), sum.run);
+        for (seed, violation) in &failed {
+            println!("seed {seed}: {violation}");
+        }
+        bail!("{} of {run} seeds violate an invariant", failed.len());
     }
     if show(seed)?.as_ref() != Some(violation) {
         bail!("seed {seed} violates an invariant, but does not replay: {violation}");

@@ -1,5 +1,6 @@
 //! The invariants of a finished run.
 
+use redisbench_testkit::status::{imbalances, list, number};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Tally;
 use serde_json::Value;
@@ -13,14 +14,16 @@ const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
 /// `maxStartSkew` of the scenario: the default.
 const SKEW: u64 = 20_000_000;
 
-fn number(value: &Value) -> u32 {
-    value.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+/// The attempt of a trial in the status.
+fn attempt(trial: &Value) -> u32 {
+    u32::try_from(number(&trial["attempt"])).unwrap_or(0)
 }
 
 impl World {
     /// Judges a terminal status.
     pub fn judge(&self, status: &Value) {
-        let finished = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Finished");
+        let conditions = || list(&status["conditions"]).iter();
+        let finished = conditions().find(|condition| condition["type"] == "Finished");
         self.check(finished.is_some_and(|condition| condition["status"] == "True"), || {
             format!("{} without condition Finished", status["phase"])
         });
@@ -28,7 +31,7 @@ impl World {
             let reasons = ["Unknown", "Malformed", "PlanConflict", "WrongPhase", "InstantPassed", "Internal"];
             condition["type"] == "Failed" && reasons.iter().any(|reason| condition["reason"] == *reason)
         };
-        let failed = status["conditions"].as_array().into_iter().flatten().find(|condition| refused(condition));
+        let failed = conditions().find(|condition| refused(condition));
         self.check(failed.is_none(), || format!("operator and shard disagree: {failed:?}"));
         let succeeded = status["phase"] == "Succeeded";
         if self.scenario.trials > 1 {
@@ -39,7 +42,7 @@ impl World {
             self.check(!succeeded, || "Succeeded without a result".to_owned());
             return;
         }
-        let attempt = number(&status["trial"]["attempt"]);
+        let attempt = attempt(&status["trial"]);
         let lost = self.judge_result(status, result, &status["verdict"]["value"], (0, attempt), succeeded);
         self.check(status["shards"]["lost"].as_u64() == Some(lost as u64), || {
             format!("{lost} shards are lost, but the status counts {}", status["shards"]["lost"])
@@ -48,14 +51,14 @@ impl World {
 
     /// Each finished trial has a line and a full result. If the run succeeded, all trials have.
     fn judge_trials(&self, status: &Value, succeeded: bool) {
-        let lines = status["trials"].as_array().cloned().unwrap_or_default();
-        let in_order = (0..).zip(&lines).all(|(index, line)| line["index"].as_u64() == Some(index));
+        let lines = list(&status["trials"]);
+        let in_order = (0..).zip(lines).all(|(index, line)| line["index"].as_u64() == Some(index));
         self.check(in_order, || format!("the trials are {lines:?}"));
         if let Several::Search(search) = &self.scenario.several {
             let mut ground_truth = lock(&self.ground_truth);
             let run = std::mem::take(ground_truth.run(status["runId"].as_str().unwrap_or_default()));
             drop(ground_truth);
-            self.judge_search(search, status, &lines, &run);
+            self.judge_search(search, status, lines, &run);
             *lock(&self.ground_truth).run(status["runId"].as_str().unwrap_or_default()) = run;
         } else {
             self.check(!succeeded || lines.len() == self.scenario.trials as usize, || {
@@ -63,14 +66,14 @@ impl World {
             });
         }
         self.check(status["result"].is_null(), || "the result is that of one of several trials".to_owned());
-        for (index, line) in (0_u32..).zip(&lines) {
+        for (index, line) in (0_u32..).zip(lines) {
             let completed = line["state"] == "Completed";
             let is_last = index as usize + 1 == lines.len();
             self.check(completed || is_last, || format!("a trial follows one that did not complete: {line}"));
             self.check(completed || !succeeded, || format!("Succeeded with {line}"));
-            let kept = status["artifacts"].as_array().into_iter().flatten();
             let name = format!("trial-{index}.result.json");
-            if line["requests"].is_null() || !kept.into_iter().any(|artifact| artifact["name"] == name.as_str()) {
+            let kept = list(&status["artifacts"]).iter().any(|artifact| artifact["name"] == name.as_str());
+            if line["requests"].is_null() || !kept {
                 continue;
             }
             let Some(full) = lock(&self.cluster).artifact(index.into()) else {
@@ -80,26 +83,24 @@ impl World {
             self.check(full["result"]["requests"]["scheduled"] == line["requests"]["scheduled"], || {
                 format!("the full result of trial {index} has other requests than {line}")
             });
-            let attempt = (index, number(&line["attempt"]));
+            let attempt = (index, attempt(line));
             self.judge_result(status, &full["result"], &line["verdict"], attempt, completed);
         }
         if self.scenario.several == Several::Repeats && succeeded {
-            self.judge_repeats(status, &lines);
+            self.judge_repeats(status, lines);
         }
     }
 
     /// The aggregate of the repeats exists, regardless of the operators that ran them, and includes every request.
     fn judge_repeats(&self, status: &Value, lines: &[Value]) {
-        let cells = status["repeats"].as_array().cloned().unwrap_or_default();
+        let cells = list(&status["repeats"]);
         let all: Vec<u64> = (0..lines.len() as u64).collect();
         self.check(cells.len() == 1 && cells[0]["trials"] == serde_json::json!(all), || {
             format!("the repeats are {cells:?}")
         });
-        let kept = status["artifacts"].as_array().into_iter().flatten();
-        let results = kept
-            .clone()
-            .filter(|artifact| artifact["name"].as_str().is_some_and(|name| name.ends_with(".result.json")));
-        if results.count() < lines.len() {
+        let is_result =
+            |artifact: &&Value| artifact["name"].as_str().is_some_and(|name| name.ends_with(".result.json"));
+        if list(&status["artifacts"]).iter().filter(is_result).count() < lines.len() {
             return;
         }
         self.check(cells.first().is_some_and(|cell| cell["aggregate"].is_object()), || {
@@ -110,7 +111,7 @@ impl World {
             serde_json::from_value::<EncodedHistogram>(document["cells"][0]["histogram"].clone()).ok()
         });
         let recorded = histogram.and_then(|histogram| histogram.decode(Kind::Request).ok()).map(|all| all.len());
-        let succeeded: u64 = lines.iter().filter_map(|line| line["requests"]["succeeded"].as_u64()).sum();
+        let succeeded: u64 = lines.iter().map(|line| number(&line["requests"]["succeeded"])).sum();
         self.check(recorded == Some(succeeded), || {
             format!("{succeeded} requests succeeded, but the merged histogram has {recorded:?}")
         });
@@ -119,7 +120,7 @@ impl World {
     /// Judges the result of one trial; `completed` if it was measured to its end. Returns the number of lost shards.
     fn judge_result(&self, status: &Value, result: &Value, verdict: &Value, attempt: Try, completed: bool) -> usize {
         let verdict = verdict.as_str().unwrap_or("none");
-        let shards = result["shards"].as_array().cloned().unwrap_or_default();
+        let shards = list(&result["shards"]);
         self.check(shards.len() == self.scenario.shards_of(attempt.0) as usize, || {
             format!("{} shards in the result", shards.len())
         });
@@ -127,22 +128,18 @@ impl World {
         self.check(lost == 0 || verdict == "Invalid", || {
             format!("{lost} shards are lost, but the verdict is {verdict}")
         });
-        for shard in &shards {
+        for shard in shards {
             let run = status["runId"].as_str().unwrap_or_default();
             self.judge_shard(lock(&self.ground_truth).run(run), shard, attempt, completed);
         }
-        for field in ["scheduled", "succeeded", "errors", "unsent", "inFlight", "unknown", "redirectHops"] {
-            let sum: u64 = shards.iter().filter_map(|shard| shard["requests"][field].as_u64()).sum();
-            let total = result["requests"][field].as_u64().unwrap_or(0);
-            self.check(sum == total, || format!("requests.{field} is {total}, but the shards' sum is {sum}"));
+        for imbalance in imbalances(result, &["shards"]) {
+            self.violated(&imbalance);
         }
         let requests = &result["requests"];
-        let count = |field: &str| requests[field].as_u64().unwrap_or(0);
-        let outcomes = ["succeeded", "errors", "unsent", "inFlight", "unknown"].map(count).iter().sum::<u64>();
-        self.check(count("scheduled") == outcomes, || format!("the requests do not add up: {requests}"));
+        let count = |field: &str| number(&requests[field]);
         let found = &result["verification"];
-        let checked = count("succeeded") + result["warmup"]["succeeded"].as_u64().unwrap_or(0);
-        let same = |field: &str, wanted: u64| found[field].as_u64().unwrap_or(0) == wanted;
+        let checked = count("succeeded") + number(&result["warmup"]["succeeded"]);
+        let same = |field: &str, wanted: u64| number(&found[field]) == wanted;
         let verified = same("checked", checked) && same("lostWrites", count("redirectHops"));
         self.check(if self.scenario.verifies() { verified } else { found.is_null() }, || {
             format!("{checked} replies were to be verified of {requests}, but the result has {found}")
@@ -167,8 +164,8 @@ impl World {
     fn judge_shard(&self, run: &Run, shard: &Value, attempt: Try, succeeded: bool) {
         let index = shard["index"].as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX);
         let heard = Tally {
-            scheduled: shard["requests"]["scheduled"].as_u64().unwrap_or(0),
-            redirect_hops: shard["requests"]["redirectHops"].as_u64().unwrap_or(0),
+            scheduled: number(&shard["requests"]["scheduled"]),
+            redirect_hops: number(&shard["requests"]["redirectHops"]),
             ..Tally::default()
         };
         let Some(started) = run.started.get(&(attempt, index)) else {
@@ -179,7 +176,7 @@ impl World {
         };
         let same = |truth: &Tally| (truth.scheduled, truth.redirect_hops) == (heard.scheduled, heard.redirect_hops);
         if shard["state"] != "Finished" {
-            let known = heard.scheduled - shard["requests"]["unknown"].as_u64().unwrap_or(0).min(heard.scheduled);
+            let known = heard.scheduled - number(&shard["requests"]["unknown"]).min(heard.scheduled);
             return self
                 .check(known <= started.whole.scheduled && heard.redirect_hops <= started.whole.redirect_hops, || {
                     format!("lost shard {index} has {}, more than {:?}", shard["requests"], started.whole)

@@ -77,18 +77,9 @@ pub struct ApiTemper {
 
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The leader is killed, and another leads after this time.
-    KillOperator {
-        successor_after: Duration,
-    },
+    HaltOperator(Halt),
     /// The leader releases its Lease, and another leads at once.
     Upgrade,
-    /// The leader is frozen, and another leads after some time. Then the old one continues, and leads too until it notices.
-    PauseOperator {
-        time: Duration,
-        successor_after: Duration,
-        both: Duration,
-    },
     KillShard {
         shard: u32,
     },
@@ -128,15 +119,8 @@ pub enum Fault {
     BreakWatches {
         time: Duration,
     },
-    /// The leader is frozen for less than its Lease.
-    Stall {
-        time: Duration,
-    },
-    /// The conductor stops after recording a start and before its calls, or between two calls.
-    HaltAtStart {
-        calls: u32,
-        halt: Halt,
-    },
+    /// The leader's conductor is halted after recording a start and before its calls, or after this number of them.
+    HaltAtStart(Halt, u32),
     /// A start is missed, because the call or its answer is lost for one shard. Some runs suspend the benchmark at that moment.
     MissStart {
         shard: u32,
@@ -145,12 +129,24 @@ pub enum Fault {
     },
 }
 
-/// The fate of a halted operator.
+/// The fate of a halted leader.
 #[derive(Clone, Debug)]
 pub enum Halt {
-    Killed { successor_after: Duration },
+    /// It is killed, and another leads after this time.
+    Killed(Duration),
+    /// It is frozen, and another leads after some time. Then the old one continues, and leads too until it notices.
     Paused { time: Duration, successor_after: Duration, both: Duration },
-    Stalled { time: Duration },
+    /// It is frozen for less than its Lease.
+    Stalled(Duration),
+}
+
+impl Halt {
+    fn lasts(&self) -> Duration {
+        match self {
+            Self::Killed(time) | Self::Stalled(time) => *time,
+            Self::Paused { time, successor_after, both } => *time + *successor_after + *both,
+        }
+    }
 }
 
 /// How long a trigger waits for its moment.
@@ -366,15 +362,15 @@ impl Fault {
         let way = pick(rng, &[Way::There, Way::Back]);
         let suspend = rng.random_bool(0.5).then_some(missed);
         let halt = match rng.random_range(0..3) {
-            0 => Halt::Killed { successor_after: short },
+            0 => Halt::Killed(short),
             1 => Halt::Paused { time: long, successor_after: short, both },
-            _ => Halt::Stalled { time: stall },
+            _ => Halt::Stalled(stall),
         };
         match rng.random_range(0..47) {
-            0..6 => Self::KillOperator { successor_after: short },
-            6 => Self::KillOperator { successor_after: long },
+            0..6 => Self::HaltOperator(Halt::Killed(short)),
+            6 => Self::HaltOperator(Halt::Killed(long)),
             7..9 => Self::Upgrade,
-            9..14 => Self::PauseOperator { time: long, successor_after: short, both },
+            9..14 => Self::HaltOperator(Halt::Paused { time: long, successor_after: short, both }),
             14..17 => Self::KillShard { shard },
             17..19 => Self::EvictShard { shard },
             19 => Self::DeletePod { shard },
@@ -387,8 +383,8 @@ impl Fault {
             33 => Self::DeleteJob,
             34..36 => Self::Recreate { after },
             36..38 => Self::BreakWatches { time: stall },
-            38 => Self::Stall { time: stall },
-            39..43 => Self::HaltAtStart { calls, halt },
+            38 => Self::HaltOperator(Halt::Stalled(stall)),
+            39..43 => Self::HaltAtStart(halt, calls),
             43 => Self::TakeName { time: taken },
             _ => Self::MissStart { shard, way, suspend },
         }
@@ -402,52 +398,16 @@ impl Fault {
         )
     }
 
-    /// Its name in the counts.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::KillOperator { .. } => "operator killed",
-            Self::Upgrade => "operator upgraded",
-            Self::PauseOperator { .. } => "operator frozen, another leads",
-            Self::Stall { .. } => "operator frozen briefly",
-            Self::HaltAtStart { halt: Halt::Killed { .. }, .. } => "operator killed while it orders the start",
-            Self::HaltAtStart { .. } => "operator frozen while it orders the start",
-            Self::KillShard { .. } => "shard killed",
-            Self::EvictShard { .. } => "shard evicted",
-            Self::DeletePod { .. } => "pod deleted",
-            Self::CutShard { .. } => "shard cut off",
-            Self::LoseNode { .. } => "node lost",
-            Self::ApiAway { .. } => "API server unavailable",
-            Self::BreakWatches { .. } => "watches broken",
-            Self::MissStart { suspend: None, .. } => "start missed",
-            Self::MissStart { suspend: Some(_), .. } => "start missed, then suspended",
-            Self::Abort => "abort",
-            Self::Suspend { .. } => "suspended and resumed",
-            Self::DeleteBenchmark => "benchmark deleted",
-            Self::Recreate { .. } => "benchmark recreated",
-            Self::DeleteJob => "Job deleted",
-            Self::TakeName { .. } => "name taken by someone else",
-        }
-    }
-
     fn lasts(&self) -> Duration {
         match self {
-            Self::KillOperator { successor_after } => *successor_after,
-            Self::PauseOperator { time, successor_after, both } => *time + *successor_after + *both,
+            Self::HaltOperator(halt) => halt.lasts(),
             Self::CutShard { time, .. }
             | Self::ApiAway { time }
             | Self::Suspend { time }
-            | Self::Stall { time }
             | Self::TakeName { time }
             | Self::BreakWatches { time } => *time,
             Self::Recreate { after } => *after,
-            Self::HaltAtStart { halt, .. } => {
-                WATCHFUL
-                    + match halt {
-                        Halt::Killed { successor_after } => *successor_after,
-                        Halt::Paused { time, successor_after, both } => *time + *successor_after + *both,
-                        Halt::Stalled { time } => *time,
-                    }
-            }
+            Self::HaltAtStart(halt, _) => WATCHFUL + halt.lasts(),
             Self::MissStart { suspend, .. } => {
                 WATCHFUL + suspend.map_or(Duration::from_secs(3), |(delay, time)| delay + time)
             }

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::thread;
 
-use redisbench_simulate::{Report, simulate};
+use redisbench_simulate::{Report, simulate, simulate_all};
 
 const SEEDS: u64 = 2_000;
 /// Additional seeds that found bugs.
@@ -16,26 +15,19 @@ const OF_EACH: usize = 4;
 
 #[test]
 fn every_invariant_holds_in_every_world() {
-    let seeds: Vec<u64> = (1..=SEEDS).chain(FOUND).collect();
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut endings = Vec::new();
-        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = simulate(*seed, false).unwrap();
-            if let Some(violation) = report.violation {
-                let replayed = simulate(*seed, true).unwrap();
-                panic!("seed {seed}: {violation}\n{}", replayed.trace.join("\n"));
-            }
-            endings.push(report.ending);
-        }
-        endings
-    };
+    let endings = Mutex::new(Vec::new());
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let endings: Vec<String> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
-    assert_eq!(endings.len(), seeds.len());
+    simulate_all((1..=SEEDS).chain(FOUND), threads, |seed, report| {
+        if let Some(violation) = report.violation {
+            let replayed = simulate(seed, true).unwrap();
+            panic!("seed {seed}: {violation}\n{}", replayed.trace.join("\n"));
+        }
+        endings.lock().unwrap().push(report.ending);
+        true
+    })
+    .unwrap();
+    let endings = endings.into_inner().unwrap();
+    assert_eq!(endings.len() as u64, SEEDS + FOUND.len() as u64);
     for phase in ["Succeeded", "Failed", "Aborted", "Deleted"] {
         let count = endings.iter().filter(|ending| ending.starts_with(phase)).count();
         assert!(count >= OF_EACH, "too tame or too wild: {count} of {} end {phase}", endings.len());

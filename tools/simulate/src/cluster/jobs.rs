@@ -87,7 +87,7 @@ impl World {
             let gone = world.between(300, 1_500);
             world.after(gone, move |world| {
                 let mut cluster = lock(&world.cluster);
-                if let Some(path) = cluster.pod_path(&uid) {
+                if let Some((path, _)) = cluster.pod(&uid) {
                     cluster.remove(&path);
                 }
                 drop(cluster);
@@ -99,8 +99,7 @@ impl World {
     /// The container of pod `uid` has ended.
     pub fn container_ended(self: &Arc<Self>, uid: &str, code: i32) {
         let mut cluster = lock(&self.cluster);
-        let Some(path) = cluster.pod_path(uid) else { return };
-        let Some(mut pod) = cluster.objects.get(&path).cloned() else { return };
+        let Some((path, mut pod)) = cluster.pod(uid) else { return };
         if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
             return;
         }
@@ -145,7 +144,7 @@ impl World {
                     continue;
                 }
                 tried_again = true;
-                let path = cluster.pod_path(pod["metadata"]["uid"].as_str().unwrap_or_default()).unwrap_or_default();
+                let path = format!("{}{}", Kind::Pods.path(), pod["metadata"]["name"].as_str().unwrap_or_default());
                 let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64();
                 let disrupted = pod["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
                     || !pod["metadata"]["deletionTimestamp"].is_null();
@@ -216,8 +215,7 @@ impl World {
 
     fn run_pod(self: &Arc<Self>, uid: &str, index: u32) {
         let mut cluster = lock(&self.cluster);
-        let Some(path) = cluster.pod_path(uid) else { return };
-        let Some(mut pod) = cluster.objects.get(&path).cloned() else { return };
+        let Some((path, mut pod)) = cluster.pod(uid) else { return };
         if !pod["metadata"]["deletionTimestamp"].is_null() || pod["status"]["phase"] != "Pending" {
             return;
         }
@@ -251,8 +249,10 @@ impl World {
 }
 
 impl Cluster {
-    pub(super) fn pod_path(&self, uid: &str) -> Option<String> {
-        self.all(Kind::Pods).find(|(_, pod)| pod["metadata"]["uid"] == uid).map(|(path, _)| path.clone())
+    /// The pod with this UID, and its path.
+    fn pod(&self, uid: &str) -> Option<(String, Value)> {
+        let (path, pod) = self.all(Kind::Pods).find(|(_, pod)| pod["metadata"]["uid"] == uid)?;
+        Some((path.clone(), pod.clone()))
     }
 
     fn pods_of(&self, job: &str, index: u32) -> Vec<Value> {
@@ -264,8 +264,7 @@ impl Cluster {
     }
 
     fn change_pod(&mut self, pod: &Value, change: impl FnOnce(&mut Value)) {
-        let path = self.pod_path(pod["metadata"]["uid"].as_str().unwrap_or_default());
-        if let Some((path, mut pod)) = path.and_then(|path| Some((path.clone(), self.objects.get(&path)?.clone()))) {
+        if let Some((path, mut pod)) = self.pod(pod["metadata"]["uid"].as_str().unwrap_or_default()) {
             change(&mut pod);
             self.store(&path, pod);
         }

@@ -7,9 +7,11 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
+use redisbench_testkit::status::{list, number};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
+use tower::BoxError;
 
 use super::{BENCHMARK, Cluster, Kind};
 use crate::ground_truth::GroundTruth;
@@ -32,9 +34,9 @@ impl World {
         lock(&self.cluster).apply(self.scenario.benchmark(), self.now().as_secs());
     }
 
-    async fn request(self: &Arc<Self>, operator: &str, request: Request<Body>) -> Result<Response<Body>, Failed> {
+    async fn request(self: &Arc<Self>, operator: &str, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (parts, body) = request.into_parts();
-        let body = body.collect().await.map_err(|_| Failed("the body is incomplete"))?.to_bytes();
+        let body = body.collect().await?.to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let (answer, answered) = oneshot::channel();
         let (there, back) = (self.latency(), self.latency());
@@ -55,10 +57,9 @@ impl World {
         let Ok(Ok((status, answer))) = timeout(std::time::Duration::from_secs(20), answered).await else {
             let silence = self.between(0, 4_000);
             sleep(silence).await;
-            return Err(Failed("connection reset"));
+            return Err("connection reset".into());
         };
-        let answer = serde_json::to_vec(&answer).map_err(|_| Failed("no JSON"))?;
-        Response::builder().status(status).body(Body::from(answer)).map_err(|_| Failed("no response"))
+        Ok(Response::builder().status(status).body(Body::from(serde_json::to_vec(&answer)?))?)
     }
 
     fn serve(self: &Arc<Self>, operator: &str, method: &Method, path: &str, body: Value) -> Reply {
@@ -125,19 +126,17 @@ impl World {
         self.check(old["runId"].is_null() || old["runId"] == new["runId"], || "the runId changes".to_owned());
         let Some(run) = new["runId"].as_str() else { return };
         let truth = ground_truth.run(run);
-        let epoch = new["conductorEpoch"].as_u64().unwrap_or(0);
+        let epoch = number(&new["conductorEpoch"]);
         self.check(epoch >= truth.epoch, || format!("the epoch goes back from {} to {epoch}", truth.epoch));
         truth.epoch = epoch.max(truth.epoch);
-        let stalled = |status: &Value| {
-            let mut all = status["conditions"].as_array().into_iter().flatten();
-            all.any(|condition| condition["reason"] == "NameTaken" && condition["status"] == "True")
-        };
+        let taken = |condition: &Value| condition["reason"] == "NameTaken" && condition["status"] == "True";
+        let stalled = |status: &Value| list(&status["conditions"]).iter().any(taken);
         if stalled(new) && !stalled(old) {
             ground_truth.count("- a name was taken");
         }
         let run = ground_truth.run(run);
         let trial = &new["trial"];
-        let index = trial["index"].as_u64().unwrap_or(0);
+        let index = number(&trial["index"]);
         run.epochs.insert(index, epoch);
         if let (Some(attempt), Some(start)) = (trial["attempt"].as_u64(), trial["startAt"].as_str()) {
             let of = (index, attempt);
@@ -146,9 +145,8 @@ impl World {
             let known = run.recorded.entry(of).or_insert_with(|| start.to_owned());
             self.check(known == start, || format!("attempt {of:?} starts at {start}, but was to start at {known}"));
         }
-        let lines = |status: &Value| status["trials"].as_array().cloned().unwrap_or_default();
-        let (before, after) = (lines(old), lines(new));
-        self.check(after.starts_with(&before), || format!("lines of finished trials change: {before:?} {after:?}"));
+        let (before, after) = (list(&old["trials"]), list(&new["trials"]));
+        self.check(after.starts_with(before), || format!("lines of finished trials change: {before:?} {after:?}"));
         run.over = after.last().and_then(|line| line["index"].as_u64()).max(run.over);
     }
 }
@@ -159,14 +157,17 @@ const SQUAT: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
 impl Cluster {
     /// The full result of a trial, if its ConfigMap has it in one piece.
     pub fn artifact(&self, trial: u64) -> Option<Value> {
-        let map = self.objects.get(&format!("/api/v1/namespaces/perf/configmaps/cart-result-{trial}"))?;
-        serde_json::from_str(map["data"][format!("trial-{trial}.result.json")].as_str()?).ok()
+        self.document(&trial.to_string(), &format!("trial-{trial}.result.json"))
     }
 
     /// The aggregate of all trials, if it is in one piece.
     pub fn experiment(&self) -> Option<Value> {
-        let map = self.objects.get("/api/v1/namespaces/perf/configmaps/cart-result-experiment")?;
-        serde_json::from_str(map["data"]["experiment.json"].as_str()?).ok()
+        self.document("experiment", "experiment.json")
+    }
+
+    fn document(&self, name: &str, key: &str) -> Option<Value> {
+        let map = self.objects.get(&format!("/api/v1/namespaces/perf/configmaps/cart-result-{name}"))?;
+        serde_json::from_str(map["data"][key].as_str()?).ok()
     }
 
     /// Changes an annotation of the benchmark, as another client may.
@@ -181,7 +182,7 @@ impl Cluster {
     pub fn edit(&mut self, change: Value) {
         if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {
             merge(&mut object["spec"], change);
-            object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
+            object["metadata"]["generation"] = json!(number(&object["metadata"]["generation"]) + 1);
             self.store(BENCHMARK, object);
         }
     }
@@ -243,27 +244,7 @@ impl Cluster {
 
 /// Whether two states of an object differ in more than their version.
 fn differ(before: &Value, after: &Value) -> bool {
-    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before != after };
-    let same_metadata = |before: &Value, after: &Value| {
-        let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before == after };
-        before.len() == after.len()
-            && before.iter().all(|(key, value)| key == "resourceVersion" || after.get(key) == Some(value))
-    };
-    let same = |(key, before): (&String, &Value)| {
-        after
-            .get(key)
-            .is_some_and(|after| if key == "metadata" { same_metadata(before, after) } else { before == after })
-    };
-    before.len() != after.len() || !before.iter().all(same)
+    let mut before = before.clone();
+    before["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
+    before != *after
 }
-
-#[derive(Debug)]
-struct Failed(&'static str);
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Failed {}
