@@ -56,7 +56,7 @@ fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first
 # A real measurement needs an idle machine and takes less than half an hour. LENGTH=0.02 PAIRS=1 is a smoke test;
 # WRITE= keeps docs/evidence/benchmarks.md as it is, and ONLY=text measures some rows.
 bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
-	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
+	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))

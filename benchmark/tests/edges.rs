@@ -30,7 +30,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         // Starts the programs, and reads histograms in their wire format.
         ("redisbench-soak", BTreeSet::from([WIRE, TESTKIT])),
         // Starts the programs, and reads their output.
-        ("redisbench-perf", BTreeSet::from([TESTKIT])),
+        ("redisbench-perf", BTreeSet::from([STATISTICS, TESTKIT])),
         // Everything except the command line, around a simulated world.
         (
             "redisbench-simulate",

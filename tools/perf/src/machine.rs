@@ -1,87 +1,64 @@
 //! The machine and programs of a measurement.
 
-use std::fmt;
-use std::time::Duration;
+use std::fmt::Write as _;
 
-use anyhow::Context as _;
+use crate::bench::Bench;
 
-use crate::clients::Bench;
-use crate::process::run;
-
-/// The machine and the programs.
+/// The machine and the programs, when the measurement began.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The date.
-    pub date: String,
-    facts: Vec<(&'static str, String)>,
+    date: String,
+    /// As a list in Markdown.
+    facts: String,
 }
 
-/// A program, and its arguments to print its version.
-pub type Tool = (&'static str, &'static [&'static str]);
+/// A program, and the command that prints its version.
+pub type Tool = (&'static str, &'static str);
 
-/// The measured commit.
-pub const COMMIT: Tool = ("commit", &["git", "describe", "--always", "--abbrev=12", "--dirty"]);
-/// The compiler.
-pub const COMPILER: Tool = ("compiler", &["rustc", "--version"]);
-/// The server.
-pub const REDIS_SERVER: Tool = ("redis-server", &["redis-server", "--version"]);
-/// The other client.
-pub const REDIS_BENCHMARK: Tool = ("redis-benchmark", &["redis-benchmark", "--version"]);
-/// Counts instructions.
-pub const CALLGRIND: Tool = ("callgrind", &["valgrind", "--version"]);
-/// Counts system calls.
-pub const STRACE: Tool = ("strace", &["strace", "--version"]);
-/// Samples.
-pub const PERF: Tool = ("perf", &["perf", "--version"]);
+pub const COMMIT: Tool = ("commit", "git describe --always --abbrev=12 --dirty");
+pub const COMPILER: Tool = ("compiler", "rustc --version");
+pub const REDIS_SERVER: Tool = ("redis-server", "redis-server --version");
 
 impl Machine {
-    /// Describes this machine and `tools`.
-    ///
-    /// # Errors
-    /// If a required program or processor is missing.
+    /// Describes this machine and `tools`, and prints it.
     pub fn look(bench: &Bench, tools: &[Tool]) -> anyhow::Result<Self> {
-        let processors = std::thread::available_parallelism().context("failed to count the processors")?.get();
-        anyhow::ensure!(
-            bench.client_cpu < processors && bench.server_cpu < processors,
-            "client on processor {} and server on {}: there are {processors}, from 0",
-            bench.client_cpu,
-            bench.server_cpu
-        );
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let info = read("/proc/cpuinfo");
         let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
         let model = model.trim_start_matches([' ', '\t', ':']);
         let virtual_machine = if info.contains(" hypervisor") { ", a virtual machine" } else { "" };
         let memory = read("/proc/meminfo");
-        let kib =
-            memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-        let gib = kib.unwrap_or(0.0) / f64::from(1 << 20);
-        let load = read("/proc/loadavg");
-        let mut facts = vec![
-            ("machine", format!("{processors} x {model}{virtual_machine}, {gib:.0} GiB of memory")),
-            ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
-            ("load before", load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),
-        ];
-        for (name, words) in tools {
-            facts.push((name, version(words)?));
+        // The first number is the total, in KiB.
+        let gib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0.0) / f64::from(1 << 20);
+        let load: Vec<_> = read("/proc/loadavg").split_whitespace().take(3).map(str::to_owned).collect();
+        let mut facts = format!(
+            "- machine: {processors} x {model}{virtual_machine}, {gib:.0} GiB of memory\n- kernel: {}\n- load before: {}\n",
+            read("/proc/sys/kernel/osrelease").trim(),
+            load.join(" ")
+        );
+        for (name, line) in tools {
+            let _ = writeln!(facts, "- {name}: {}", version(bench, line)?);
         }
+        println!("{facts}");
         Ok(Self { date: jiff::Timestamp::now().to_string().chars().take(10).collect(), facts })
     }
 
-    /// As a list in Markdown.
-    pub fn list(&self) -> String {
-        self.facts.iter().map(|(name, fact)| format!("- {name}: {fact}\n")).collect()
+    /// The beginning of a document by `make target`.
+    pub fn header(&self, bench: &Bench, title: &str, target: &str) -> String {
+        let length = if (bench.length - 1.0).abs() < f64::EPSILON {
+            String::new()
+        } else {
+            format!(
+                " The runs were shortened by the factor {}, so the figures vary more than those of full runs.",
+                bench.length
+            )
+        };
+        format!("# {title}\n\nMeasured by `make {target}` on {}.{length}\n\n{}\n", self.date, self.facts)
     }
 }
 
-impl fmt::Display for Machine {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.facts.iter().try_for_each(|(name, fact)| writeln!(formatter, "{name}: {fact}"))
-    }
-}
-
-/// The first line of a program's version output.
-fn version(words: &[&str]) -> anyhow::Result<String> {
-    let ended = run(words, "0", Duration::from_secs(10))?;
-    Ok(ended.output.lines().next().unwrap_or_default().trim().to_owned())
+/// The first line that the command `line` prints.
+pub fn version(bench: &Bench, line: &str) -> anyhow::Result<String> {
+    Ok(bench.run(line)?.output.lines().next().unwrap_or_default().trim().to_owned())
 }

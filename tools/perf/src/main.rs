@@ -4,25 +4,25 @@
 //! Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median
 //! of the pairs' ratios.
 
+mod bench;
 mod clients;
 mod machine;
-mod process;
 mod profile;
 mod report;
+mod rounds;
 mod rows;
 mod servers;
 mod stall;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use clients::Bench;
-use machine::Machine;
-use table::Row;
+use bench::Bench;
 
 /// Measures the load generator's cost and checks it against its gates.
 ///
@@ -32,30 +32,14 @@ use table::Row;
 struct Arguments {
     #[command(subcommand)]
     instead: Option<Instead>,
-    /// Number of pairs of runs per ratio, and of runs per figure
-    #[arg(long, value_name = "N", default_value_t = 5, global = true, value_parser = clap::value_parser!(u32).range(1..))]
-    pairs: u32,
-    /// Length of the runs: 1 is 2 to 5 s each; 0.02 is enough for a smoke test
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, global = true)]
-    length: f64,
     /// Measure only rows whose name contains TEXT
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Measure only counts, not times: system calls and instructions. Needs no idle machine
     #[arg(long)]
     exact: bool,
-    /// Write the table to this file
-    #[arg(long, value_name = "FILE", global = true)]
-    write: Option<PathBuf>,
-    /// Processor for the clients
-    #[arg(long, value_name = "CPU", default_value_t = 0, global = true)]
-    client_cpu: usize,
-    /// Processor for the servers
-    #[arg(long, value_name = "CPU", default_value_t = 1, global = true)]
-    server_cpu: usize,
-    /// Directory with redisbench-loadgen, redisbench-floor and redisbench-drive [default: this program's directory]
-    #[arg(long, value_name = "DIR", global = true)]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    bench: Bench,
 }
 
 /// Other measurements.
@@ -76,7 +60,7 @@ enum Instead {
 }
 
 fn main() -> ExitCode {
-    match bench(&Arguments::parse()) {
+    match perf(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -87,71 +71,42 @@ fn main() -> ExitCode {
 }
 
 /// Returns true if all measured gates are met.
-fn bench(arguments: &Arguments) -> anyhow::Result<bool> {
-    anyhow::ensure!(
-        arguments.length.is_finite() && arguments.length > 0.0,
-        "--length {}: must be above 0",
-        arguments.length
-    );
-    process::raise_open_files().context("failed to raise the limit of open files")?;
-    let own = std::env::current_exe().context("failed to find this program")?;
-    let beside = own.parent().unwrap_or(Path::new("."));
-    let programs =
-        arguments.programs.as_deref().unwrap_or(beside).canonicalize().context("failed to find --programs")?;
-    let bench = Bench {
-        programs,
-        pairs: arguments.pairs,
-        length: arguments.length,
-        client_cpu: arguments.client_cpu,
-        server_cpu: arguments.server_cpu,
-    };
-    let write = arguments.write.as_deref();
+fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
+    // For ten thousand connections, also of the children.
+    let open_files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: open_files.maximum, ..open_files })
+        .context("failed to raise the limit of open files")?;
+    let bench = &arguments.bench;
     match &arguments.instead {
-        Some(Instead::Profile { stacks }) => return profile::profile(&bench, write, stacks.as_deref()).map(|()| true),
-        Some(Instead::Stall { resp_benchmark }) => {
-            return stall::stall(&bench, write, resp_benchmark.as_deref()).map(|()| true);
-        }
-        None => {}
+        None => table(bench, &arguments.only, arguments.exact),
+        Some(Instead::Profile { stacks }) => profile::profile(bench, stacks.as_deref()).map(|()| true),
+        Some(Instead::Stall { resp_benchmark }) => stall::stall(bench, resp_benchmark.as_deref()).map(|()| true),
     }
-    table(arguments, &bench)
 }
 
 /// The table of gates.
-fn table(arguments: &Arguments, bench: &Bench) -> anyhow::Result<bool> {
+fn table(bench: &Bench, only: &str, exact: bool) -> anyhow::Result<bool> {
     let tools = [
         machine::COMMIT,
         machine::COMPILER,
         machine::REDIS_SERVER,
-        machine::REDIS_BENCHMARK,
-        machine::CALLGRIND,
-        machine::STRACE,
+        ("redis-benchmark", "redis-benchmark --version"),
+        ("callgrind", "valgrind --version"),
+        ("strace", "strace --version"),
     ];
-    let machine = Machine::look(bench, &tools)?;
-    println!("{machine}");
-    let mut rows: Vec<Row> = Vec::new();
-    for plan in rows::all() {
-        if !plan.name.contains(&arguments.only) || (arguments.exact && !plan.is_exact) {
-            continue;
-        }
-        let row = plan.perform(bench);
-        println!("{}", report::line(&row));
-        rows.push(row);
-    }
-    anyhow::ensure!(!rows.is_empty(), "--only {:?}: no row's name contains it", arguments.only);
-    println!("\n{}{}", report::table(&rows), report::floor(&rows));
-    if let Some(path) = arguments.write.as_deref() {
-        let text = report::document(&machine, bench, &rows);
-        std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
-        println!("written to {}", path.display());
-    }
-    if arguments.exact {
+    let machine = machine::Machine::look(bench, &tools)?;
+    let rows = rows::measure(bench, only, exact);
+    anyhow::ensure!(!rows.is_empty(), "--only {only:?}: no row's name contains it");
+    println!("\n{}", report::summary(&rows));
+    bench.write(|| report::document(&machine, bench, &rows))?;
+    if exact {
         // The format of test runners, which `make test` sums.
-        let failed = rows.iter().filter(|row| !row.is_met() || row.trouble().is_some()).count();
+        let failed = rows.iter().filter(|row| !row.is_met() || row.outcome.is_err()).count();
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         println!("test result: {verdict}. {} passed; {failed} failed", rows.len() - failed);
     }
-    if let Some(failed) = rows.iter().find_map(Row::trouble) {
-        anyhow::bail!("{failed} measurements failed");
+    if let Some((row, error)) = rows.iter().find_map(|row| Some((row, row.outcome.as_ref().err()?))) {
+        anyhow::bail!("failed to measure {}: {error}", row.name);
     }
-    Ok(rows.iter().all(Row::is_met))
+    Ok(rows.iter().all(table::Row::is_met))
 }

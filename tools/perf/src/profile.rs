@@ -8,26 +8,25 @@ mod report;
 mod samples;
 mod symbols;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
+use redisbench_statistics::summary::median;
 
-use crate::clients::{Bench, Load, Operation, borrowed};
-use crate::machine::{self, Machine};
-use crate::process::run;
-use crate::rows::{Rounds, Turn};
+use crate::bench::Bench;
+use crate::clients::{Client, Load};
+use crate::machine::{COMMIT, COMPILER, Machine};
+use crate::rounds::Rounds;
 use crate::servers::{Kind, Servers};
-use crate::table::median;
 use samples::Frame;
+use symbols::Place;
 
-const LIMIT: Duration = Duration::from_secs(120);
 /// Samples per second; not a divisor of the kernel's own timers.
-const FREQUENCY: &str = "4999";
+const FREQUENCY: u32 = 4999;
 
 /// One client under one load.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Profile {
     /// CPU time of the client per request in microseconds, without perf.
     cost: f64,
@@ -47,32 +46,19 @@ struct Pair {
 }
 
 /// Profiles, and prints and writes the result.
-///
-/// # Errors
-/// If something cannot be measured or written.
-pub fn profile(bench: &Bench, write: Option<&Path>, stacks: Option<&Path>) -> anyhow::Result<()> {
-    let machine = Machine::look(bench, &[machine::COMMIT, machine::COMPILER, machine::PERF])?;
-    println!("{machine}");
+pub fn profile(bench: &Bench, stacks: Option<&Path>) -> anyhow::Result<()> {
+    let machine = Machine::look(bench, &[COMMIT, COMPILER, ("perf", "perf --version")])?;
     // About three seconds for our client.
-    let loads = [
-        (1, Operation::Get, 400_000),
-        (16, Operation::Get, 6_000_000),
-        (64, Operation::Get, 20_000_000),
-        (16, Operation::Set, 6_000_000),
-    ];
+    let loads = [(1, "get", 400_000), (16, "get", 6_000_000), (64, "get", 20_000_000), (16, "set", 6_000_000)];
     let mut pairs = Vec::new();
     for (pipeline, operation, requests) in loads {
         let load = Load::closed(operation, pipeline, bench.requests(requests));
-        let servers = Servers::start(bench, Kind::Null(1), &bench.server())?;
-        let turns: Vec<Turn<'_>> = vec![
-            ("ours", Box::new(|| bench.ours(&servers, &load, &bench.client()))),
-            ("floor", Box::new(|| bench.floor(&servers, &load))),
-        ];
-        let rounds = Rounds::run(bench, turns)?;
-        let cost = |index| median(&rounds.client(index)).unwrap_or(0.0);
-        let ours = sampled(bench, &bench.drive(&servers, &load)?, cost(0))?;
-        let floor = sampled(bench, &bench.floor_words(&servers, &load)?, cost(1))?;
-        let pair = Pair { load, ours, floor };
+        let servers = Servers::start(bench, Kind::Null(1))?;
+        let clients = [Client::Ours, Client::Floor];
+        let rounds = Rounds::run(bench, &clients.map(|client| (client.name(), client, &servers, load)))?;
+        let [ours, floor] = clients.map(|client| Profile::record(bench, &client.line(&servers, &load)));
+        let cost = |turn| median(&rounds.figure(turn, None));
+        let pair = Pair { load, ours: Profile { cost: cost(0), ..ours? }, floor: Profile { cost: cost(1), ..floor? } };
         println!("{}", report::section(&pair));
         pairs.push(pair);
     }
@@ -80,62 +66,50 @@ pub fn profile(bench: &Bench, write: Option<&Path>, stacks: Option<&Path>) -> an
         let text: String = pair.ours.stacks.iter().map(|(stack, count)| format!("{stack} {count}\n")).collect();
         std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    if let Some(path) = write {
-        let text = report::document(&machine, bench, &pairs);
-        std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
-        println!("written to {}", path.display());
-    }
-    Ok(())
-}
-
-fn sampled(bench: &Bench, words: &[String], cost: f64) -> anyhow::Result<Profile> {
-    let directory = tempfile::tempdir().context("failed to create a directory for perf")?;
-    let file = directory.path().join("perf.data").to_string_lossy().into_owned();
-    let record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "-g", "-o", &file, "--"];
-    run(&[record.as_slice(), &borrowed(words)].concat(), &bench.client(), LIMIT).context("failed to sample")?;
-    let text = run(&["perf", "script", "-F", "ip,sym,dso", "-i", &file], &bench.server(), LIMIT)?.output;
-    let samples = samples::parse(&text);
-    anyhow::ensure!(
-        samples.iter().flatten().any(Frame::is_kernel),
-        "perf recorded no kernel samples: check its permissions"
-    );
-    let program = Path::new(&words[0]).canonicalize().context("failed to find the program that was sampled")?;
-    let program = program.to_string_lossy();
-    let own = |frames: &&Vec<Frame>| frames.first().filter(|frame| frame.file == program).map(|frame| frame.at);
-    let offsets: BTreeSet<u64> = samples.iter().filter_map(|frames| own(&frames)).collect();
-    let places = symbols::places(&program, &offsets)?;
-    Ok(grouped(&samples, &program, &places, cost))
-}
-
-/// Sorts samples into groups.
-fn grouped(samples: &[Vec<Frame>], program: &str, places: &HashMap<u64, samples::Places>, cost: f64) -> Profile {
-    let mut profile = Profile { cost, user: BTreeMap::new(), kernel: BTreeMap::new(), stacks: BTreeMap::new() };
-    for frames in samples {
-        let Some(first) = frames.first() else { continue };
-        let (groups, root, group, names) = if first.is_kernel() {
-            let names = frames.iter().take_while(|frame| frame.is_kernel()).map(|frame| frame.symbol.clone());
-            (&mut profile.kernel, "kernel", samples::kernel_group(frames), names.collect::<Vec<_>>())
-        } else if first.file == program {
-            let nothing = Vec::new();
-            let places = places.get(&first.at).unwrap_or(&nothing);
-            // Frames outside the engine are not informative.
-            let inner = places.iter().take_while(|(_, source)| !source.ends_with("/engine/handle.rs"));
-            let names = inner.map(|(name, _)| name.clone());
-            (&mut profile.user, "user", samples::user_group(places), names.collect())
-        } else {
-            (&mut profile.user, "user", samples::library_group(first), vec![first.symbol.clone()])
-        };
-        *groups.entry(group).or_default() += 1;
-        let clean = |name: &String| name.replace([';', ' '], "_");
-        let frames = names.iter().rev().map(clean);
-        let stack: Vec<String> = [root.to_owned(), clean(&group.to_owned())].into_iter().chain(frames).collect();
-        *profile.stacks.entry(stack.join(";")).or_default() += 1;
-    }
-    profile
+    bench.write(|| report::document(&machine, bench, &pairs))
 }
 
 impl Profile {
+    /// Samples the command `line`, one of our programs.
+    fn record(bench: &Bench, line: &str) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir().context("failed to create a directory for perf")?;
+        let file = directory.path().join("perf.data").display().to_string();
+        bench.run(&format!("perf record -q -e cpu-clock -F {FREQUENCY} -g -o {file} -- {line}"))?;
+        let samples = samples::parse(&bench.run(&format!("perf script -F ip,sym,dso -i {file}"))?.output);
+        let name = line.split(' ').next().unwrap_or_default();
+        let own = |frame: &&Frame| frame.file.rsplit('/').next() == Some(name);
+        let innermost: Vec<&Frame> = samples.iter().filter_map(|frames| frames.first()).filter(own).collect();
+        let has_kernel = samples.iter().flatten().any(Frame::is_kernel);
+        anyhow::ensure!(has_kernel, "perf recorded no kernel samples: check its permissions");
+        let program = &innermost.first().with_context(|| format!("perf recorded no samples of {name}"))?.file;
+        let places = symbols::places(bench, program, &innermost.iter().map(|frame| frame.at).collect())?;
+        let mut profile = Self::default();
+        for frames in &samples {
+            profile.add(frames, frames.first().filter(own).map(|frame| &places[&frame.at][..]));
+        }
+        Ok(profile)
+    }
+
+    /// Adds a sample. `places` are those of its innermost frame, if that is in our own code.
+    fn add(&mut self, frames: &[Frame], places: Option<&[Place]>) {
+        let Some(first) = frames.first() else { return };
+        let (groups, root, group, names) = if first.is_kernel() {
+            let names = frames.iter().take_while(|frame| frame.is_kernel()).map(|frame| frame.symbol.clone());
+            (&mut self.kernel, "kernel", samples::kernel_group(frames), names.collect::<Vec<_>>())
+        } else if let Some(places) = places {
+            // Frames outside the engine are not informative.
+            let inner = places.iter().take_while(|(_, source)| !source.ends_with("/engine/handle.rs"));
+            (&mut self.user, "user", samples::user_group(places), inner.map(|(name, _)| name.clone()).collect())
+        } else {
+            (&mut self.user, "user", samples::library_group(first), vec![first.symbol.clone()])
+        };
+        *groups.entry(group).or_default() += 1;
+        let names = names.iter().rev().map(String::as_str);
+        let stack = [root, group].into_iter().chain(names).map(|name| name.replace([';', ' '], "_"));
+        *self.stacks.entry(stack.collect::<Vec<_>>().join(";")).or_default() += 1;
+    }
+
     fn count(&self) -> u64 {
-        self.user.values().sum::<u64>() + self.kernel.values().sum::<u64>()
+        self.user.values().chain(self.kernel.values()).sum()
     }
 }

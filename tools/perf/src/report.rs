@@ -2,11 +2,19 @@
 
 mod floor;
 
-use std::fmt::Write as _;
-
-use crate::clients::Bench;
+use crate::bench::Bench;
 use crate::machine::Machine;
-use crate::table::{Row, median};
+use crate::table::Row;
+
+/// A table in Markdown.
+pub fn markdown<const COLUMNS: usize>(
+    heads: [&str; COLUMNS],
+    rows: impl IntoIterator<Item = [String; COLUMNS]>,
+) -> String {
+    let rule = format!("|{}\n", " --- |".repeat(COLUMNS));
+    let rows: String = rows.into_iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
+    format!("| {} |\n{rule}{rows}", heads.join(" | "))
+}
 
 /// A row, printed once measured.
 pub fn line(row: &Row) -> String {
@@ -18,59 +26,33 @@ pub fn line(row: &Row) -> String {
 }
 
 /// All rows, for a terminal.
-pub fn table(rows: &[Row]) -> String {
-    let cells: Vec<[String; 6]> = std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
-    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &cells {
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(text, "{cell:width$}  ");
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-    }
-    text
-}
-
-/// The comparison with the floor, for a terminal.
-pub fn floor(rows: &[Row]) -> String {
-    let over = |row: &Row| Some(format!("{}: {} of the floor\n", row.name, number(median(&row.floor()?.ratios)?)));
-    let missed = rows.iter().filter_map(floor::missed).map(|text| format!("\n{text}\n"));
-    std::iter::once("\n".to_owned()).chain(rows.iter().filter_map(over)).chain(missed).collect()
+pub fn summary(rows: &[Row]) -> String {
+    format!("{}\n{}", table(rows), floor::table(rows))
 }
 
 /// The document.
 pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
-    let markdown = |cells: [String; 6]| format!("| {} |\n", cells.join(" | "));
-    let rule = format!("|{}\n", " --- |".repeat(HEADS.len()));
-    let table: String = rows.iter().map(|row| markdown(cells(row))).collect();
-    let details: String = rows.iter().map(detail).collect();
-    let length = if (bench.length - 1.0).abs() < f64::EPSILON {
-        String::new()
-    } else {
-        format!(
-            " The runs were shortened by the factor {}, so the figures vary more than those of full runs.",
-            bench.length
-        )
-    };
+    let floor = floor::table(rows);
+    let floor = if floor.is_empty() { floor } else { format!("{}\n{floor}\n", floor::INTRODUCTION) };
     format!(
-        "# Cost of the load generator\n\n\
-         Measured by `make bench` on {date}.{length}\n\n{machine}\n\
-         {heads}{rule}{table}\n\
-         {floor}\
-         ## How\n\n{HOW}\n\
-         ## The samples of each figure\n\n\
-         Medians; \"server\" is the server's own CPU time per request. Samples are in the order of \
-         measurement.\n\n{details}",
-        date = machine.date,
-        machine = machine.list(),
-        heads = markdown(HEADS.map(str::to_owned)),
-        floor = floor::section(rows),
+        "{}{}\n{floor}## How\n\n{HOW}\n## The samples of each figure\n\nMedians; \"server\" is the server's own CPU time per \
+         request. Samples are in the order of measurement.\n\n{}",
+        machine.header(bench, "Cost of the load generator", "bench"),
+        table(rows),
+        rows.iter().map(detail).collect::<String>(),
     )
 }
 
-const HEADS: [&str; 6] = ["what", "measured", "lowest to highest", "gate", "aim", "verdict"];
+fn table(rows: &[Row]) -> String {
+    let cells = |row: &Row| {
+        let limit =
+            |limit: Option<f64>| limit.map_or_else(String::new, |limit| with_unit(&limit.to_string(), row.unit));
+        let samples = row.outcome.as_ref().map_or(&[][..], |measured| &measured.samples);
+        let (gate, aim) = row.gate_and_aim.unzip();
+        [row.name.clone(), value(row), spread(samples), limit(gate), limit(aim), row.verdict().to_owned()]
+    };
+    markdown(["what", "measured", "lowest to highest", "gate", "aim", "verdict"], rows.iter().map(cells))
+}
 
 const HOW: &str = "\
 - One worker, 50 connections, 100-byte values, 100,000 keys, unless a row states otherwise. P is the number of requests in
@@ -93,12 +75,6 @@ const HOW: &str = "\
 - Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
   excludes the kernel's socket buffers.
 ";
-
-fn cells(row: &Row) -> [String; 6] {
-    let limit = |limit: Option<f64>| limit.map_or_else(String::new, |limit| with_unit(&limit.to_string(), row.unit));
-    let samples = row.outcome.as_ref().map_or(&[][..], |measured| &measured.samples);
-    [row.name.clone(), value(row), spread(samples), limit(row.gate), limit(row.aim), row.verdict().to_owned()]
-}
 
 fn spread(samples: &[f64]) -> String {
     match (samples.iter().copied().reduce(f64::min), samples.iter().copied().reduce(f64::max)) {
@@ -126,7 +102,6 @@ fn number(value: f64) -> String {
 fn detail(row: &Row) -> String {
     match &row.outcome {
         Err(error) => format!("- {}: failed: {error}\n", row.name),
-        Ok(measured) if measured.samples.is_empty() => format!("- {}: {}.\n", row.name, measured.detail),
         Ok(measured) => {
             let samples: Vec<String> = measured.samples.iter().map(|sample| number(*sample)).collect();
             format!("- {}: {}. Samples: {}.\n", row.name, measured.detail, samples.join(", "))

@@ -1,72 +1,216 @@
-//! The table: the figures and their gates.
+//! The rows of the table: what is measured, and the gates.
 
-mod against;
-mod connections;
 mod exact;
-mod open;
-mod rounds;
-mod scaling;
 
-pub use rounds::{Rounds, Turn};
+use std::fmt::Write as _;
 
-use crate::clients::Operation;
-use crate::servers::Kind;
-use crate::table::{Measure, Plan};
+use anyhow::Context as _;
 
-/// All measurements, in the order of the table.
-pub fn all() -> Vec<Plan> {
-    let mut plans = Vec::new();
-    let null = [(1, 0.52, 0.46), (16, 0.45, 0.40), (64, 0.36, 0.31)];
-    let redis = [(1, 0.68, 0.62), (16, 0.60, 0.50), (64, 0.55, 0.42)];
-    for (kind, server, gates) in [(Kind::Null(1), "null server", null), (Kind::Redis, "redis-server", redis)] {
-        for (pipeline, gate, aim) in gates {
-            for operation in [Operation::Get, Operation::Set] {
-                let name = operation.name().to_uppercase();
-                plans.push(Plan {
-                    name: format!("CPU per request against redis-benchmark, {server}, {name}, P={pipeline}"),
-                    unit: "",
-                    gate: Some(gate),
-                    aim: Some(aim),
-                    is_exact: false,
-                    measure: Box::new(move |bench| against::redis_benchmark(bench, kind, operation, pipeline)),
-                });
+use crate::bench::Bench;
+use crate::clients::{Client, Cost, Load, preload};
+use crate::report;
+use crate::rounds::{Rounds, Turn};
+use crate::servers::{Kind, Servers};
+use crate::table::{Measured, Row};
+
+/// Measures the rows whose name contains `only`, and prints each. With `exact` only those that are counted, not timed.
+pub fn measure(bench: &Bench, only: &str, exact: bool) -> Vec<Row> {
+    let mut table = Table { bench, only, rows: Vec::new() };
+    if !exact {
+        table.against_redis_benchmark();
+    }
+    table.counted();
+    if !exact {
+        table.others();
+    }
+    table.rows
+}
+
+struct Table<'a> {
+    bench: &'a Bench,
+    only: &'a str,
+    rows: Vec<Row>,
+}
+
+impl Table<'_> {
+    /// Measures a row if its name is selected.
+    fn row(
+        &mut self,
+        name: &str,
+        unit: &'static str,
+        gate_and_aim: Option<(f64, f64)>,
+        measure: impl FnOnce(&Bench) -> anyhow::Result<Measured>,
+    ) {
+        if name.contains(self.only) {
+            let outcome = measure(self.bench).map_err(|error| format!("{error:#}"));
+            let row = Row { name: name.to_owned(), unit, gate_and_aim, outcome };
+            println!("{}", report::line(&row));
+            self.rows.push(row);
+        }
+    }
+
+    fn against_redis_benchmark(&mut self) {
+        // Requests for about three seconds of ours, and four of theirs.
+        let null = [(1, 400_000, 0.52, 0.46), (16, 5_000_000, 0.45, 0.40), (64, 12_000_000, 0.36, 0.31)];
+        let redis = [(1, 300_000, 0.68, 0.62), (16, 2_000_000, 0.60, 0.50), (64, 4_000_000, 0.55, 0.42)];
+        for (kind, server, rows) in [(Kind::Null(1), "null server", null), (Kind::Redis, "redis-server", redis)] {
+            for (pipeline, requests, gate, aim) in rows {
+                for operation in ["get", "set"] {
+                    let operation_name = operation.to_uppercase();
+                    let name =
+                        format!("CPU per request against redis-benchmark, {server}, {operation_name}, P={pipeline}");
+                    let measure = |bench: &Bench| against(bench, kind, Load::closed(operation, pipeline, requests));
+                    self.row(&name, "", Some((gate, aim)), measure);
+                }
             }
         }
     }
-    let mut add = |name: &str, unit, gate, aim, measure: Measure| {
-        let is_exact = name.starts_with("system calls") || name.starts_with("user instructions");
-        plans.push(Plan { name: name.to_owned(), unit, gate, aim, is_exact, measure });
-    };
-    let some = |gate: f64, aim: f64| (Some(gate), Some(aim));
-    let (gate, aim) = some(2.1, 2.03);
-    add("system calls per batch when saturated, GET, P=16", "", gate, aim, Box::new(exact::system_calls));
-    let (gate, aim) = some(300.0, 200.0);
-    add("user instructions per request, GET, P=16, closed loop", "", gate, aim, Box::new(exact::closed_instructions));
-    let (gate, aim) = some(450.0, 350.0);
-    let name = "user instructions per request, GET, P=16, open loop with all histograms";
-    add(name, "", gate, aim, Box::new(exact::open_instructions));
-    let (gate, aim) = some(1.35, 1.15);
-    let name = "CPU per request, three-primary cluster against standalone, GET, P=16";
-    add(name, "", gate, aim, Box::new(against::standalone));
-    for (pipeline, gate, aim) in [(1, 0.9, 0.75), (16, 0.8, 0.6)] {
-        let name = format!("CPU per request against redis-benchmark --tls, redis-server, GET, P={pipeline}");
-        let measure = move |bench: &_| against::redis_benchmark(bench, Kind::Tls, Operation::Get, pipeline);
-        add(&name, "", Some(gate), Some(aim), Box::new(measure));
+
+    /// The load at a rate is behind its schedule, so that every batch is full there too.
+    fn counted(&mut self) {
+        let closed = Load::closed("get", exact::PIPELINE, 0);
+        let open = Load { rate: Some((1_000_000, 250)), ..closed };
+        let name = "system calls per batch when saturated, GET, P=16";
+        self.row(name, "", Some((2.1, 2.03)), |bench| exact::system_calls(bench, closed));
+        let name = "user instructions per request, GET, P=16, closed loop";
+        self.row(name, "", Some((300.0, 200.0)), |bench| exact::instructions(bench, closed));
+        let name = "user instructions per request, GET, P=16, open loop with all histograms";
+        self.row(name, "", Some((450.0, 350.0)), |bench| exact::instructions(bench, open));
     }
-    for (pipeline, gate, aim) in [(1, 1.0, 0.25), (64, 2.5, 1.5)] {
-        let name = format!("resident memory per connection at 10,000 connections, P={pipeline}");
-        add(&name, "KiB", Some(gate), Some(aim), Box::new(move |bench| connections::memory(bench, pipeline)));
-    }
-    let (gate, aim) = some(0.55, 0.45);
-    let name = "CPU per request against redis-benchmark, redis-server, GET, P=1, 10,000 connections";
-    add(name, "", gate, aim, Box::new(connections::many));
-    for (grid, label, gate, aim) in [(250, "250 µs", 15.0, 9.0), (1000, "1 ms", 7.0, 3.0)] {
-        for pipeline in [1, 16] {
-            let name = format!("CPU per request, open loop at 20k/s on a grid of {label}, GET, P={pipeline}");
-            let measure = move |bench: &_| open::at_a_rate(bench, grid, pipeline);
-            add(&name, "µs", Some(gate), Some(aim), Box::new(measure));
+
+    fn others(&mut self) {
+        let name = "CPU per request, three-primary cluster against standalone, GET, P=16";
+        self.row(name, "", Some((1.35, 1.15)), cluster_against_standalone);
+        for (pipeline, requests, gate, aim) in [(1, 300_000, 0.9, 0.75), (16, 2_000_000, 0.8, 0.6)] {
+            let name = format!("CPU per request against redis-benchmark --tls, redis-server, GET, P={pipeline}");
+            let measure = |bench: &Bench| against(bench, Kind::Tls, Load::closed("get", pipeline, requests));
+            self.row(&name, "", Some((gate, aim)), measure);
         }
+        for (pipeline, gate, aim) in [(1, 1.0, 0.25), (64, 2.5, 1.5)] {
+            let name = format!("resident memory per connection at 10,000 connections, P={pipeline}");
+            self.row(&name, "KiB", Some((gate, aim)), |bench| memory(bench, pipeline));
+        }
+        let name = "CPU per request against redis-benchmark, redis-server, GET, P=1, 10,000 connections";
+        self.row(name, "", Some((0.55, 0.45)), many_connections);
+        for (grid, label, gate, aim) in [(250, "250 µs", 15.0, 9.0), (1000, "1 ms", 7.0, 3.0)] {
+            for pipeline in [1, 16] {
+                let name = format!("CPU per request, open loop at 20k/s on a grid of {label}, GET, P={pipeline}");
+                self.row(&name, "µs", Some((gate, aim)), |bench| at_a_rate(bench, grid, pipeline));
+            }
+        }
+        self.row("CPU per request, two workers against one, null server, GET, P=16", "", None, two_workers);
     }
-    add("CPU per request, two workers against one, null server, GET, P=16", "", None, None, Box::new(scaling::two));
-    plans
+}
+
+/// Servers that have all keys.
+fn loaded(bench: &Bench, kind: Kind) -> anyhow::Result<Servers> {
+    let servers = Servers::start(bench, kind)?;
+    if !matches!(kind, Kind::Null(_)) {
+        preload(bench, &servers)?;
+    }
+    Ok(servers)
+}
+
+/// Ours, theirs, and the floor, which has no TLS.
+fn turns<'a>(servers: &'a Servers, load: &Load) -> Vec<Turn<'a>> {
+    let mut clients = vec![Client::Ours, Client::RedisBenchmark, Client::Floor];
+    clients.retain(|client| *client != Client::Floor || servers.kind() != Kind::Tls);
+    clients.into_iter().map(|client| (client.name(), client, servers, *load)).collect()
+}
+
+/// The figures of the rounds of [`turns`].
+fn compared(turns: &[Turn<'_>], rounds: &Rounds) -> Measured {
+    rounds.measured(Some(1), (turns.len() > 2).then_some((2, Some(1))))
+}
+
+/// Ours against redis-benchmark, with the same load.
+fn against(bench: &Bench, kind: Kind, load: Load) -> anyhow::Result<Measured> {
+    let servers = loaded(bench, kind)?;
+    let turns = turns(&servers, &Load { requests: bench.requests(load.requests), ..load });
+    Ok(compared(&turns, &Rounds::run(bench, &turns)?))
+}
+
+/// A cluster against one server, with the same total connections and requests in flight.
+fn cluster_against_standalone(bench: &Bench) -> anyhow::Result<Measured> {
+    let load = Load::closed("get", 16, bench.requests(2_000_000));
+    let (one, three) = (loaded(bench, Kind::Redis)?, loaded(bench, Kind::Cluster)?);
+    let turns = [
+        ("cluster", Client::Ours, &three, load),
+        ("standalone", Client::Ours, &one, load),
+        ("floor, cluster", Client::Floor, &three, load),
+        ("floor, standalone", Client::Floor, &one, load),
+    ];
+    Ok(Rounds::run(bench, &turns)?.measured(Some(1), Some((2, Some(3)))))
+}
+
+const MANY: u32 = 10_000;
+
+/// Ours against redis-benchmark with ten thousand connections. Subtracts the cost of connecting from all clients: that of a
+/// run with one request per connection.
+fn many_connections(bench: &Bench) -> anyhow::Result<Measured> {
+    // Even in a short measurement, connecting must be by far the smaller part, because it is subtracted.
+    let requests = bench.requests(500_000).max(u64::from(20 * MANY));
+    let load = Load { connections: MANY, ..Load::closed("get", 1, requests) };
+    let servers = loaded(bench, Kind::Redis)?;
+    let once = |(_, client, servers, load): Turn<'_>| client.cost(bench, servers, &load);
+    let short = turns(&servers, &Load { requests: MANY.into(), ..load }).into_iter().map(once);
+    let short: Vec<Cost> = short.collect::<anyhow::Result<_>>()?;
+    let turns = turns(&servers, &load);
+    let mut rounds = Rounds::run(bench, &turns)?;
+    let parts: Vec<String> = rounds.without(&short).iter().map(|part| format!("{:.1} %", part * 100.0)).collect();
+    let mut measured = compared(&turns, &rounds);
+    let _ = write!(measured.detail, "; connecting took {} of each run and is subtracted", parts.join(", "));
+    Ok(measured)
+}
+
+/// Peak resident memory per connection: of a process with ten thousand connections minus that of one with a single
+/// connection.
+fn memory(bench: &Bench, pipeline: u32) -> anyhow::Result<Measured> {
+    // Every connection should have been full several times.
+    let requests = bench.requests(200_000).max(u64::from(4 * MANY * pipeline));
+    let servers = loaded(bench, Kind::Null(1))?;
+    let peak = |connections| {
+        let load = Load { connections, ..Load::closed("get", pipeline, requests) };
+        let output = Client::Ours.cost(bench, &servers, &load)?.output;
+        let kib = output.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        kib.with_context(|| format!("no memory reported in: {output}"))
+    };
+    let mut measured = Measured::default();
+    for _ in 0..bench.pairs {
+        let (one, all) = (peak(1)?, peak(MANY)?);
+        measured.samples.push((all - one) / f64::from(MANY - 1));
+        measured.detail = format!("{one:.0} KiB with 1 connection, {all:.0} KiB with {MANY}, histograms and all");
+    }
+    Ok(measured)
+}
+
+/// CPU time per request of the open loop, which sleeps between the instants of its grid, in microseconds.
+fn at_a_rate(bench: &Bench, grid_microseconds: u64, pipeline: u32) -> anyhow::Result<Measured> {
+    const RATE: u64 = 20_000;
+    let closed = Load::closed("get", pipeline, bench.requests(5 * RATE));
+    let load = Load { rate: Some((RATE, grid_microseconds)), ..closed };
+    let servers = loaded(bench, Kind::Redis)?;
+    let turns = [Client::Ours, Client::Floor].map(|client| (client.name(), client, &servers, load));
+    Ok(Rounds::run(bench, &turns)?.measured(None, Some((1, None))))
+}
+
+/// Workers share nothing, so a request should cost the same with two workers as with one. With four processors or more, the
+/// rates are conclusive too: two workers and two threads of the null server then have one each.
+fn two_workers(bench: &Bench) -> anyhow::Result<Measured> {
+    let (server_cpu, note) = if std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= 4) {
+        ("2-3", "two processors for the workers, two for the server")
+    } else {
+        let note = "worker and server threads share two processors, so that the rates cannot show how two workers scale: \
+                    only that a request costs them no more";
+        ("0-1", note)
+    };
+    let mut bench = bench.clone();
+    (bench.client_cpu, bench.server_cpu) = ("0-1".to_owned(), server_cpu.to_owned());
+    let one = Load::closed("get", 16, bench.requests(6_000_000));
+    let servers = loaded(&bench, Kind::Null(2))?;
+    let two = Load { workers: 2, ..one };
+    let turns = [("two workers", Client::Ours, &servers, two), ("one worker", Client::Ours, &servers, one)];
+    let mut measured = Rounds::run(&bench, &turns)?.measured(Some(1), None);
+    let _ = write!(measured.detail, "; {note}");
+    Ok(measured)
 }

@@ -1,16 +1,20 @@
 //! Servers under load: the null server, a redis-server, a cluster of three.
 
-use std::time::{Duration, Instant};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, connect, free_port};
 use tempfile::TempDir;
 
-use crate::clients::Bench;
-use crate::process::{Running, cpu_of, pinned, run};
+use crate::bench::Bench;
+use crate::clients::KEYS;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Running servers, all of one kind; they end with this value.
 pub struct Servers {
@@ -27,7 +31,6 @@ enum Nodes {
     Cluster(RedisCluster),
 }
 
-/// What kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `redisbench-loadgen null-server` with this number of threads.
@@ -40,38 +43,35 @@ pub enum Kind {
     Cluster,
 }
 
-/// What servers have counted, up to a point in time.
+/// The servers' own counts, up to a point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// Commands executed.
+    /// GETs and SETs executed; all commands of the null server.
     pub commands: u64,
     /// Processor time.
     pub cpu: Duration,
 }
 
 impl Servers {
-    /// Starts servers on the processors `cpus`, and waits until they serve.
-    ///
-    /// # Errors
-    /// If one does not.
-    pub fn start(bench: &Bench, kind: Kind, cpus: &str) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("failed to make a directory for servers")?;
-        let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
-        let (tls_port, certificate, key) = (free_port(), file(CERTIFICATE), file("key.pem"));
-        let redis =
-            |arguments: &[&str]| RedisServer::start_on(Some(cpus), &[&["--maxclients", "11000"], arguments].concat());
+    /// Starts servers on the servers' processor, and waits until they serve.
+    pub fn start(bench: &Bench, kind: Kind) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir().context("failed to create a directory for servers")?;
+        let tls_port = free_port();
+        let redis = |arguments: &str| {
+            let arguments = format!("--maxclients 11000 {arguments}");
+            RedisServer::start_on(Some(bench.server_cpu.as_str()), &arguments.split_whitespace().collect::<Vec<_>>())
+        };
         let nodes = match kind {
-            Kind::Null(threads) => null_server(bench, threads, cpus)?,
-            Kind::Redis => Nodes::Redis(redis(&[])),
+            Kind::Null(threads) => null_server(bench, threads)?,
+            Kind::Redis => Nodes::Redis(redis("")),
             Kind::Tls => {
-                make_certificate(&certificate, &key)?;
+                let (certificate, key) = make_certificate(directory.path())?;
                 let files =
-                    ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &certificate];
-                let port = tls_port.to_string();
-                Nodes::Redis(redis(&[&["--tls-auth-clients", "no", "--tls-port", &port][..], &files].concat()))
+                    format!("--tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate}");
+                Nodes::Redis(redis(&format!("--tls-auth-clients no --tls-port {tls_port} {files}")))
             }
             Kind::Cluster => {
-                let node = |_| redis(&["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"]);
+                let node = |_| redis("--cluster-enabled yes --cluster-node-timeout 5000");
                 Nodes::Cluster(RedisCluster::form((0..3).map(node).collect()))
             }
         };
@@ -80,30 +80,31 @@ impl Servers {
 
     /// The file with the certificate that its clients trust.
     pub fn certificate(&self) -> String {
-        self.directory.path().join(CERTIFICATE).to_string_lossy().into_owned()
+        certificate(self.directory.path())
     }
 
-    /// Their kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Process and port of each.
-    fn all(&self) -> Vec<(u32, u16)> {
-        let of = |node: &RedisServer| (node.pid(), node.address().port());
+    /// The port of each for the load.
+    fn ports(&self) -> Vec<u16> {
         match &self.nodes {
-            Nodes::Null(running, port) => vec![(running.0.id(), *port)],
-            Nodes::Redis(node) => vec![of(node)],
-            Nodes::Cluster(cluster) => cluster.nodes.iter().map(of).collect(),
+            _ if self.kind == Kind::Tls => vec![self.tls_port],
+            Nodes::Null(_, port) => vec![*port],
+            Nodes::Redis(node) => vec![node.address().port()],
+            Nodes::Cluster(cluster) => cluster.nodes.iter().map(|node| node.address().port()).collect(),
         }
     }
 
-    /// Their addresses for the load, as `host:port`.
-    pub fn addresses(&self) -> Vec<String> {
-        if self.kind == Kind::Tls {
-            return vec![format!("127.0.0.1:{}", self.tls_port)];
-        }
-        self.all().into_iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect()
+    /// The first one's port.
+    pub fn port(&self) -> u16 {
+        self.ports()[0]
+    }
+
+    /// Their addresses, separated by spaces.
+    pub fn addresses(&self) -> String {
+        self.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect::<Vec<_>>().join(" ")
     }
 
     /// For each node a key that it owns and that the load has written.
@@ -111,21 +112,10 @@ impl Servers {
         let key = |number: u32| format!("key:{number:012}");
         let Nodes::Cluster(cluster) = &self.nodes else { return vec![key(12_345)] };
         let owner = |number: &u32| cluster.owner(cluster.nodes[0].ask(&["CLUSTER", "KEYSLOT", &key(*number)]));
-        (0..cluster.nodes.len())
-            .filter_map(|node| (0..1_000_000).find(|number| owner(number) == node))
-            .map(key)
-            .collect()
-    }
-
-    /// The first one's port for the load.
-    pub fn port(&self) -> String {
-        if self.kind == Kind::Tls { self.tls_port.to_string() } else { self.all()[0].1.to_string() }
+        (0..cluster.nodes.len()).filter_map(|node| (0..KEYS).find(|number| owner(number) == node)).map(key).collect()
     }
 
     /// The only redis-server.
-    ///
-    /// # Errors
-    /// If there is none, or there are several.
     pub fn redis(&self) -> anyhow::Result<&RedisServer> {
         match &self.nodes {
             Nodes::Redis(node) => Ok(node),
@@ -133,59 +123,61 @@ impl Servers {
         }
     }
 
-    /// Their counts so far, without the request for them.
-    ///
-    /// # Errors
-    /// If one does not report them.
+    /// Their counts so far.
     pub fn counted(&self) -> anyhow::Result<Counted> {
-        let mut counted = Counted { commands: 0, cpu: Duration::ZERO };
-        for (process, port) in self.all() {
-            counted.cpu += cpu_of(process)?;
-            let mut connection = connect(port, None, PATIENCE).context("failed to connect to a server")?;
-            let info: String =
-                redis::cmd("INFO").arg("all").query(&mut connection).context("failed to get a server's counts")?;
-            let line = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name));
-            counted.commands += match self.kind {
-                Kind::Null(_) => {
-                    let total = line("total_commands_processed:").context("the null server does not count")?;
-                    total.parse::<u64>().context("the null server's count is no number")?
-                }
-                Kind::Redis | Kind::Tls | Kind::Cluster => {
-                    let calls = |name: &str| line(&format!("cmdstat_{name}:calls="))?.split(',').next()?.parse().ok();
-                    calls("get").unwrap_or(0u64) + calls("set").unwrap_or(0u64)
-                }
-            };
-        }
-        Ok(counted)
+        let calls = |node: &RedisServer| node.calls("get") + node.calls("set");
+        let (commands, processes) = match &self.nodes {
+            Nodes::Null(running, port) => (null_commands(*port)?, vec![running.0.id()]),
+            Nodes::Redis(node) => (calls(node), vec![node.pid()]),
+            Nodes::Cluster(cluster) => {
+                (cluster.nodes.iter().map(calls).sum(), cluster.nodes.iter().map(RedisServer::pid).collect())
+            }
+        };
+        let cpu = processes.into_iter().map(cpu_of).sum::<anyhow::Result<Duration>>()?;
+        Ok(Counted { commands, cpu })
     }
 }
 
-const CERTIFICATE: &str = "certificate.pem";
-
-/// Makes a self-signed certificate for localhost.
-fn make_certificate(certificate: &str, key: &str) -> anyhow::Result<()> {
-    let words = [
-        ["openssl", "req", "-x509", "-nodes", "-days", "30", "-newkey", "ec"].as_slice(),
-        &["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost"],
-        &["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"],
-        &["-keyout", key, "-out", certificate],
-    ];
-    run(&words.concat(), "0", PATIENCE).context("failed to make a certificate")?;
-    Ok(())
+fn null_commands(port: u16) -> anyhow::Result<u64> {
+    let mut connection = connect(port, None, PATIENCE).context("failed to connect to the null server")?;
+    let info: redis::InfoDict =
+        redis::cmd("INFO").query(&mut connection).context("failed to get the server's counts")?;
+    info.get("total_commands_processed").context("the null server does not count its commands")
 }
 
-fn null_server(bench: &Bench, threads: usize, cpus: &str) -> anyhow::Result<Nodes> {
-    // Another process may take the port before the server does; then the run fails with a message.
-    let port = free_port();
-    let (loadgen, listen, threads) =
-        (bench.program("redisbench-loadgen")?, format!("127.0.0.1:{port}"), threads.to_string());
-    let words = [&loadgen, "null-server", "--listen", &listen, "--value-bytes", "100", "--threads", &threads];
-    let file = tempfile::tempfile().context("failed to make a file for a server's output")?;
-    let child = pinned(&words, cpus, &file)?.spawn().with_context(|| format!("failed to start {loadgen}"))?;
-    let (running, begin) = (Running(child), Instant::now());
-    while connect(port, None, PATIENCE).is_err() {
-        anyhow::ensure!(begin.elapsed() < PATIENCE, "the null server does not reply");
-        std::thread::park_timeout(LOOK);
+/// CPU time of all threads of process `id`.
+fn cpu_of(id: u32) -> anyhow::Result<Duration> {
+    let mut nanoseconds = 0;
+    for task in std::fs::read_dir(format!("/proc/{id}/task")).context("failed to read a server's threads")? {
+        let path = task.context("failed to read a server's threads")?.path().join("schedstat");
+        let text = std::fs::read_to_string(&path).context("failed to read a server's processor time")?;
+        nanoseconds += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     }
-    Ok(Nodes::Null(running, port))
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+fn null_server(bench: &Bench, threads: usize) -> anyhow::Result<Nodes> {
+    let line = format!("redisbench-loadgen null-server --listen 127.0.0.1:0 --value-bytes 100 --threads {threads}");
+    let mut command = bench.command(&line, &bench.server_cpu)?;
+    let child = command.stdout(Stdio::piped()).spawn().context("failed to start the null server")?;
+    let mut running = Running(child);
+    let mut serving = String::new();
+    let output = running.0.stdout.as_mut().context("the null server has no standard output")?;
+    BufReader::new(output).read_line(&mut serving).context("failed to read the null server's address")?;
+    let address: Option<SocketAddr> = serving.strip_prefix("serving on ").and_then(|text| text.trim().parse().ok());
+    let address = address.with_context(|| format!("the null server printed {serving:?} instead of its address"))?;
+    Ok(Nodes::Null(running, address.port()))
+}
+
+fn certificate(directory: &Path) -> String {
+    directory.join("certificate.pem").to_string_lossy().into_owned()
+}
+
+/// Makes a self-signed certificate for localhost. Returns its file and that of its key.
+fn make_certificate(directory: &Path) -> anyhow::Result<(String, String)> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).context("failed to make a certificate")?;
+    let (certificate, key) = (certificate(directory), directory.join("key.pem").to_string_lossy().into_owned());
+    std::fs::write(&certificate, made.cert.pem()).context("failed to write a certificate")?;
+    std::fs::write(&key, made.signing_key.serialize_pem()).context("failed to write a key")?;
+    Ok((certificate, key))
 }

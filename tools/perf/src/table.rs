@@ -1,25 +1,6 @@
 //! A row of the table.
 
-use crate::clients::Bench;
-
-/// A figure to be measured.
-pub struct Plan {
-    /// Its name.
-    pub name: String,
-    /// Its unit; empty for a ratio.
-    pub unit: &'static str,
-    /// Its upper limit, which fails the row.
-    pub gate: Option<f64>,
-    /// Its desired upper limit.
-    pub aim: Option<f64>,
-    /// True if it is counted, not timed, and so the same on every machine.
-    pub is_exact: bool,
-    /// Measures it.
-    pub measure: Measure,
-}
-
-/// The measurement of a figure.
-pub type Measure = Box<dyn Fn(&Bench) -> anyhow::Result<Measured>>;
+use redisbench_statistics::summary::median;
 
 /// The result of a measurement.
 #[derive(Clone, Debug, Default)]
@@ -41,50 +22,36 @@ pub struct Floor {
     pub instead: Vec<f64>,
 }
 
-/// A measured figure, or the reason why it was not measured.
+/// A figure and its limits.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// See [`Plan`].
     pub name: String,
-    /// See [`Plan`].
+    /// Empty for a ratio.
     pub unit: &'static str,
-    /// See [`Plan`].
-    pub gate: Option<f64>,
-    /// See [`Plan`].
-    pub aim: Option<f64>,
-    /// Without samples if nothing could be measured yet.
+    /// The upper limit, which fails the row, and the desired one.
+    pub gate_and_aim: Option<(f64, f64)>,
+    /// The error is the reason why it was not measured.
     pub outcome: Result<Measured, String>,
 }
 
-impl Plan {
-    /// Measures.
-    pub fn perform(self, bench: &Bench) -> Row {
-        let outcome = (self.measure)(bench).map_err(|error| format!("{error:#}"));
-        Row { name: self.name, unit: self.unit, gate: self.gate, aim: self.aim, outcome }
-    }
-}
-
 impl Row {
-    /// The median of all samples.
+    /// The median of all samples. None if it was not measured.
     pub fn value(&self) -> Option<f64> {
-        self.outcome.as_ref().ok().and_then(|measured| median(&measured.samples))
+        self.outcome.as_ref().ok().map(|measured| median(&measured.samples))
     }
 
-    /// True if there is no gate, or it is met, or the figure could not be measured: see [`Self::trouble`].
+    /// True if there is no gate, or it is met, or the figure was not measured.
     pub fn is_met(&self) -> bool {
-        match (self.value(), self.gate) {
-            (Some(value), Some(gate)) => value <= gate,
-            _ => true,
-        }
+        self.verdict() != "FAIL"
     }
 
     /// The verdict in a word.
     pub fn verdict(&self) -> &'static str {
-        match (self.value(), self.gate, self.aim) {
-            (None, ..) => "not measured",
-            (Some(_), None, _) => "",
-            (Some(value), _, Some(aim)) if value <= aim => "pass, aim met",
-            (Some(value), Some(gate), _) if value <= gate => "pass",
+        match (self.value(), self.gate_and_aim) {
+            (None, _) => "not measured",
+            (Some(_), None) => "",
+            (Some(value), Some((_, aim))) if value <= aim => "pass, aim met",
+            (Some(value), Some((gate, _))) if value <= gate => "pass",
             _ => "FAIL",
         }
     }
@@ -93,39 +60,20 @@ impl Row {
     pub fn floor(&self) -> Option<&Floor> {
         self.outcome.as_ref().ok()?.floor.as_ref()
     }
-
-    /// Why the measurement failed.
-    pub fn trouble(&self) -> Option<String> {
-        self.outcome.as_ref().err().map(|error| format!("{}: {error}", self.name))
-    }
-}
-
-/// The middle one, or the mean of the two in the middle.
-pub fn median(samples: &[f64]) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = sorted.get(sorted.len() / 2)?;
-    let lower = sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(*lower, *upper))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(samples: &[f64]) -> Row {
-        let outcome = Ok(Measured { samples: samples.to_vec(), ..Measured::default() });
-        Row { name: "r".into(), unit: "", gate: Some(0.5), aim: Some(0.4), outcome }
-    }
-
     #[test]
     fn the_median_decides() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!((row(&[0.5, 0.5, 9.0]).verdict(), row(&[0.5, 0.5, 9.0]).is_met()), ("pass", true));
-        assert_eq!(row(&[0.4]).verdict(), "pass, aim met");
-        assert_eq!((row(&[0.51]).verdict(), row(&[0.51]).is_met()), ("FAIL", false));
-        assert_eq!((row(&[]).verdict(), row(&[]).is_met()), ("not measured", true));
+        let row = |outcome| Row { name: "r".into(), unit: "", gate_and_aim: Some((0.5, 0.4)), outcome };
+        let of = |samples: &[f64]| row(Ok(Measured { samples: samples.to_vec(), ..Measured::default() }));
+        assert_eq!((of(&[0.5, 0.5, 9.0]).verdict(), of(&[0.5, 0.5, 9.0]).is_met()), ("pass", true));
+        assert_eq!(of(&[0.4]).verdict(), "pass, aim met");
+        assert_eq!((of(&[0.51]).verdict(), of(&[0.51]).is_met()), ("FAIL", false));
+        let failed = row(Err("why".to_owned()));
+        assert_eq!((failed.verdict(), failed.is_met()), ("not measured", true));
     }
 }

@@ -17,8 +17,8 @@ use clap::{Parser, ValueEnum};
 use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-/// A value with the same length as those of the keys.
-const VALUE: [u8; 100] = [b'x'; 100];
+/// The length of all values.
+const VALUE: usize = 100;
 /// Larger than the replies to a full pipeline, so that one receive reads them all.
 const BUFFER: usize = 64 << 10;
 const EVENTS: usize = 1024;
@@ -104,16 +104,25 @@ impl Floor {
             options.keys.join(" --key "),
             options.addresses.len()
         );
-        let reply = reply(options.operation);
+        let reply = match options.operation {
+            Operation::Get => "$100\r\n".len() + VALUE + "\r\n".len(),
+            Operation::Set => "+OK\r\n".len(),
+        };
         anyhow::ensure!(
-            options.pipeline > 0 && options.pipeline * reply.len() < BUFFER,
+            options.pipeline > 0 && options.pipeline * reply < BUFFER,
             "--pipeline {}: must be from 1 to {}",
             options.pipeline,
-            (BUFFER - 1) / reply.len()
+            (BUFFER - 1) / reply
         );
-        let requests: Vec<Vec<u8>> = options.keys.iter().map(|key| request(options.operation, key)).collect();
-        for (address, request) in options.addresses.iter().zip(&requests) {
-            check(*address, request, &reply)?;
+        let mut batches = Vec::new();
+        for (address, key) in options.addresses.iter().zip(&options.keys) {
+            let command = match options.operation {
+                Operation::Get => redis::Cmd::get(key),
+                Operation::Set => redis::Cmd::set(key, vec![b'x'; VALUE]),
+            };
+            check(*address, &command)?;
+            let request = command.get_packed_command();
+            batches.push(Batch { length: request.len(), bytes: request.repeat(options.pipeline) });
         }
         let poller = epoll::create(epoll::CreateFlags::CLOEXEC).context("failed to create an epoll instance")?;
         let mut connections = Vec::with_capacity(options.connections);
@@ -126,12 +135,11 @@ impl Floor {
                 .context("failed to watch a socket")?;
             connections.push(Connection { stream, server, partial: 0, in_flight: 0 });
         }
-        let batch = |request: Vec<u8>| Batch { length: request.len(), bytes: request.repeat(options.pipeline) };
         Ok(Self {
             poller,
             connections,
-            batches: requests.into_iter().map(batch).collect(),
-            reply: reply.len(),
+            batches,
+            reply,
             pipeline: options.pipeline,
             requests: options.requests,
             sent: 0,
@@ -243,36 +251,17 @@ fn open(address: SocketAddr) -> anyhow::Result<TcpStream> {
 }
 
 /// Checks the first reply, because later only bytes are counted.
-fn check(address: SocketAddr, request: &[u8], expected: &[u8]) -> anyhow::Result<()> {
-    let mut stream = open(address)?;
-    stream.set_read_timeout(Some(PATIENCE)).context("failed to set a time limit")?;
-    stream.write_all(request).context("failed to send")?;
-    let mut reply = vec![0; expected.len()];
-    stream.read_exact(&mut reply).context("failed to receive")?;
-    let (found, wanted) = (String::from_utf8_lossy(&reply), String::from_utf8_lossy(expected));
-    // The bytes of a value depend on its writer.
-    let head = |text: &str| text.split('\r').next().unwrap_or_default().to_owned();
-    anyhow::ensure!(head(&found) == head(&wanted), "{address} replied {found:?} instead of {wanted:?}");
+fn check(address: SocketAddr, command: &redis::Cmd) -> anyhow::Result<()> {
+    let client = redis::Client::open(format!("redis://{address}"))?;
+    let mut connection = client.get_connection_with_timeout(PATIENCE).context("failed to connect")?;
+    connection.set_read_timeout(Some(PATIENCE)).context("failed to set a time limit")?;
+    let reply: redis::Value = command.query(&mut connection).with_context(|| format!("{address} refused a request"))?;
+    let fits = match &reply {
+        redis::Value::BulkString(value) => value.len() == VALUE,
+        other => *other == redis::Value::Okay,
+    };
+    anyhow::ensure!(fits, "{address} replied {reply:?} instead of OK or {VALUE} bytes");
     Ok(())
-}
-
-fn request(operation: Operation, key: &str) -> Vec<u8> {
-    let key = format!("${}\r\n{key}\r\n", key.len());
-    match operation {
-        Operation::Get => format!("*2\r\n$3\r\nGET\r\n{key}").into_bytes(),
-        Operation::Set => [b"*3\r\n$3\r\nSET\r\n", key.as_bytes(), &value()].concat(),
-    }
-}
-
-fn reply(operation: Operation) -> Vec<u8> {
-    match operation {
-        Operation::Get => value(),
-        Operation::Set => b"+OK\r\n".to_vec(),
-    }
-}
-
-fn value() -> Vec<u8> {
-    [b"$100\r\n".as_slice(), &VALUE, b"\r\n"].concat()
 }
 
 /// A timer that fires once per `interval`.
@@ -302,13 +291,5 @@ mod tests {
         assert_eq!([due(0), due(249), due(250), due(499), due(500), due(1_000_000)], [0, 0, 5, 5, 10, 20_000]);
         // A rate that is not a multiple of the grid loses no requests in the long run.
         assert_eq!(super::due(Duration::from_secs(10), 777, 1000), 7770);
-    }
-
-    #[test]
-    fn requests_and_replies_are_the_protocols() {
-        assert_eq!(request(Operation::Get, "key:1"), b"*2\r\n$3\r\nGET\r\n$5\r\nkey:1\r\n");
-        let set = request(Operation::Set, "key:1");
-        assert!(set.starts_with(b"*3\r\n$3\r\nSET\r\n$5\r\nkey:1\r\n$100\r\nxx") && set.ends_with(b"x\r\n"));
-        assert_eq!((reply(Operation::Get).len(), reply(Operation::Set).len()), (108, 5));
     }
 }

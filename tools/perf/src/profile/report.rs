@@ -3,22 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Pair, Profile};
-use crate::clients::Bench;
+use crate::bench::Bench;
 use crate::machine::Machine;
+use crate::report::markdown;
 
 /// The document.
 pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
-    let length = if (bench.length - 1.0).abs() < f64::EPSILON {
-        String::new()
-    } else {
-        format!(" The runs were shortened by the factor {}.", bench.length)
-    };
     let sections: String = pairs.iter().map(section).collect();
-    format!(
-        "# Profile of the CPU time\n\nMeasured by `make profile` on {}.{length}\n\n{}\n{HOW}\n{sections}",
-        machine.date,
-        machine.list()
-    )
+    format!("{}{HOW}\n{sections}", machine.header(bench, "Profile of the CPU time", "profile"))
 }
 
 const HOW: &str = "\
@@ -32,64 +24,65 @@ so single kernel functions would be unreliable; system calls are not affected.
 [flame.svg](flame.svg) is the flame graph of ours at P=16, GET; open it in its own window to zoom.
 ";
 
-/// One load.
-pub fn section(pair: &Pair) -> String {
-    let name = pair.load.operation.name().to_uppercase();
-    let (ours, floor) = (&pair.ours, &pair.floor);
-    let user = rows(&ours.user, &floor.user, pair);
-    let kernel = rows(&ours.kernel, &floor.kernel, pair);
-    let all = |groups: fn(&Profile) -> &BTreeMap<&'static str, u64>| {
-        [ours, floor].map(|profile| groups(profile).values().sum::<u64>())
-    };
-    format!(
-        "## {name}, P={}\n\n| | ours, µs per request | share | the floor, µs per request | share |\n\
-         | --- | --- | --- | --- | --- |\n{}{user}{}{kernel}{}\n{}\n\n",
-        pair.load.pipeline,
-        row("**user**", all(|profile| &profile.user), pair),
-        row("**kernel**", all(|profile| &profile.kernel), pair),
-        row("**all**", [ours.count(), floor.count()], pair),
-        summary(pair),
-    )
-}
+type Groups = BTreeMap<&'static str, u64>;
 
-/// The additional cost of ours, and where.
-fn summary(pair: &Pair) -> String {
-    let (ours, floor) = (&pair.ours, &pair.floor);
-    let part = |profile: &Profile, groups: &BTreeMap<&'static str, u64>| {
-        profile.cost * groups.values().sum::<u64>() as f64 / profile.count().max(1) as f64
+/// One load: its table, and the additional cost of ours, and where.
+pub fn section(pair: &Pair) -> String {
+    let both = [&pair.ours, &pair.floor];
+    let sum = |groups: fn(&Profile) -> &Groups| both.map(|profile| groups(profile).values().sum::<u64>());
+    let (user, kernel) = (sum(|profile| &profile.user), sum(|profile| &profile.kernel));
+    let mut rows = vec![("**user**", user)];
+    rows.extend(groups(both.map(|profile| &profile.user)));
+    rows.push(("**kernel**", kernel));
+    rows.extend(groups(both.map(|profile| &profile.kernel)));
+    rows.push(("**all**", both.map(Profile::count)));
+    let cells = |(name, counts): (&str, [u64; 2])| {
+        let [ours, floor] = [0, 1].map(|index| match (counts[index], both[index]) {
+            (0, _) => [String::new(), String::new()],
+            (count, profile) => {
+                [format!("{:.4}", profile.part(count)), format!("{:.1} %", 100.0 * profile.part(count) / profile.cost)]
+            }
+        });
+        let [[our_time, our_share], [floor_time, floor_share]] = [ours, floor];
+        [name.to_owned(), our_time, our_share, floor_time, floor_share]
     };
+    let more = |counts: [u64; 2]| pair.ours.part(counts[0]) - pair.floor.part(counts[1]);
+    let heads = ["", "ours, µs per request", "share", "the floor, µs per request", "share"];
     format!(
-        "Ours costs {:+.1} % compared with the floor, {:+.4} µs per request: {:+.4} in its own code, {:+.4} in the \
-         kernel. {} and {} samples.",
-        100.0 * (ours.cost / floor.cost - 1.0),
-        ours.cost - floor.cost,
-        part(ours, &ours.user) - part(floor, &floor.user),
-        part(ours, &ours.kernel) - part(floor, &floor.kernel),
-        ours.count(),
-        floor.count(),
+        "## {}, P={}\n\n{}\nOurs costs {:+.1} % compared with the floor, {:+.4} µs per request: {:+.4} in its own code, {:+.4} \
+         in the kernel. {} and {} samples.\n\n",
+        pair.load.operation.to_uppercase(),
+        pair.load.pipeline,
+        markdown(heads, rows.into_iter().map(cells)),
+        100.0 * (pair.ours.cost / pair.floor.cost - 1.0),
+        pair.ours.cost - pair.floor.cost,
+        more(user),
+        more(kernel),
+        pair.ours.count(),
+        pair.floor.count(),
     )
 }
 
 /// The groups of both, the most expensive of ours first.
-fn rows(ours: &BTreeMap<&'static str, u64>, floor: &BTreeMap<&'static str, u64>, pair: &Pair) -> String {
-    let count = |groups: &BTreeMap<&'static str, u64>, group: &str| groups.get(group).copied().unwrap_or(0);
-    let mut groups: Vec<&str> = ours.keys().chain(floor.keys()).copied().collect::<BTreeSet<_>>().into_iter().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse((count(ours, group), count(floor, group))));
-    groups.iter().map(|group| row(group, [count(ours, group), count(floor, group)], pair)).collect()
+fn groups([ours, floor]: [&Groups; 2]) -> Vec<(&'static str, [u64; 2])> {
+    let names: BTreeSet<&str> = ours.keys().chain(floor.keys()).copied().collect();
+    let counts = |name: &str| [ours, floor].map(|groups| groups.get(name).copied().unwrap_or(0));
+    let mut groups: Vec<_> = names.into_iter().map(|name| (name, counts(name))).collect();
+    groups.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
+    groups
 }
 
-fn row(name: &str, counts: [u64; 2], pair: &Pair) -> String {
-    let cells = [&pair.ours, &pair.floor].into_iter().zip(counts).map(|(profile, count)| {
-        let share = count as f64 / profile.count().max(1) as f64;
-        if count == 0 { "| | ".to_owned() } else { format!("| {:.4} | {:.1} % ", share * profile.cost, 100.0 * share) }
-    });
-    format!("| {name} {}|\n", cells.collect::<String>())
+impl Profile {
+    /// The part of the cost that falls on `count` of the samples, in microseconds per request.
+    fn part(&self, count: u64) -> f64 {
+        self.cost * count as f64 / self.count().max(1) as f64
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::{Load, Operation};
+    use crate::clients::Load;
 
     #[test]
     fn shares_add_up_to_the_cost() {
@@ -99,17 +92,16 @@ mod tests {
             kernel: BTreeMap::from([("recv", 30), ("send: the rest", 60)]),
             stacks: BTreeMap::new(),
         };
-        let pair = Pair { load: Load::closed(Operation::Get, 16, 1), ours: profile(10, 0.5), floor: profile(0, 0.4) };
+        let pair = Pair { load: Load::closed("get", 16, 1), ours: profile(10, 0.5), floor: profile(0, 0.4) };
         let text = section(&pair);
         assert!(text.starts_with("## GET, P=16\n"), "{text}");
-        assert!(text.contains("| **user** | 0.0500 | 10.0 % | | |\n| recording | 0.0500 | 10.0 % | | |\n"), "{text}");
-        assert!(
-            text.contains("| **kernel** | 0.4500 | 90.0 % | 0.4000 | 100.0 % |\n| send: the rest | 0.3000"),
-            "{text}"
-        );
-        let summary =
-            "+25.0 % compared with the floor, +0.1000 µs per request: +0.0500 in its own code, +0.0500 in the kernel.";
-        assert!(text.contains(summary), "{text}");
-        assert!(text.contains("| **all** | 0.5000 | 100.0 % | 0.4000 | 100.0 % |"), "{text}");
+        for part in [
+            "| **user** | 0.0500 | 10.0 % |  |  |\n| recording | 0.0500 | 10.0 % |  |  |\n",
+            "| **kernel** | 0.4500 | 90.0 % | 0.4000 | 100.0 % |\n| send: the rest | 0.3000",
+            "| **all** | 0.5000 | 100.0 % | 0.4000 | 100.0 % |",
+            "+25.0 % compared with the floor, +0.1000 µs per request: +0.0500 in its own code, +0.0500 in the kernel.",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Parses samples from the output of `perf script -F ip,sym,dso`: for each sample its frames, innermost first, and an
 //! empty line.
 
+use super::symbols::Place;
+
 /// One frame of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -12,13 +14,10 @@ pub struct Frame {
     pub file: String,
 }
 
-/// The addresses of the kernel are in the upper half.
-const KERNEL: u64 = 1 << 63;
-
 impl Frame {
-    /// True for frames of the kernel.
+    /// True for frames of the kernel, whose addresses are in the upper half.
     pub fn is_kernel(&self) -> bool {
-        self.at >= KERNEL
+        self.at >= 1 << 63
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -31,78 +30,72 @@ impl Frame {
 
 /// All samples, each with its frames, innermost first.
 pub fn parse(text: &str) -> Vec<Vec<Frame>> {
-    let mut samples = Vec::new();
-    let mut frames = Vec::new();
-    for line in text.lines().chain([""]) {
-        if let Some(frame) = Frame::parse(line) {
-            frames.push(frame);
-        } else if !frames.is_empty() {
-            samples.push(std::mem::take(&mut frames));
-        }
-    }
-    samples
+    let frames: Vec<Option<Frame>> = text.lines().map(Frame::parse).collect();
+    let samples = frames.split(Option::is_none).filter(|sample| !sample.is_empty());
+    samples.map(|sample| sample.iter().flatten().cloned().collect()).collect()
 }
 
 /// The group of a kernel sample, from its frames, innermost first. Used in the table, and for the outermost frames of the flame
 /// graph.
 pub fn kernel_group(frames: &[Frame]) -> &'static str {
-    let symbols = || frames.iter().filter(|frame| frame.is_kernel()).map(|frame| frame.symbol.as_str());
-    // On loopback, a soft interrupt delivers data to the receiver within the sender's system call.
-    let is_soft = symbols().any(|symbol| matches!(symbol, "__do_softirq" | "handle_softirqs" | "do_softirq"));
-    let call = symbols().find_map(|symbol| symbol.strip_prefix("__x64_sys_").or(symbol.strip_prefix("__arm64_sys_")));
-    let is_interrupt = symbols().any(|symbol| symbol.contains("sysvec_") || symbol.contains("common_interrupt"));
-    match call {
-        _ if is_interrupt => "interrupts",
-        Some("sendto" | "sendmsg" | "write" | "writev") if is_soft => "send: delivery to the server (soft interrupt)",
+    let has = |parts: &[&str]| {
+        let mut kernel = frames.iter().filter(|frame| frame.is_kernel());
+        kernel.any(|frame| parts.iter().any(|part| frame.symbol.contains(part)))
+    };
+    // Such as `__x64_sys_sendto`.
+    match frames.iter().find_map(|frame| Some(frame.symbol.split_once("64_sys_")?.1)) {
+        _ if has(&["sysvec_", "common_interrupt"]) => "interrupts",
+        // On loopback, a soft interrupt delivers data to the receiver within the sender's system call.
+        Some("sendto" | "sendmsg" | "write" | "writev") if has(&["do_softirq", "handle_softirqs"]) => {
+            "send: delivery to the server (soft interrupt)"
+        }
         Some("sendto" | "sendmsg" | "write" | "writev") => "send: the rest",
         Some("recvfrom" | "recvmsg" | "read" | "readv") => "recv",
         Some(call) if call.starts_with("epoll_") && call != "epoll_ctl" => "epoll_wait",
         Some(_) => STARTING,
-        None if symbols().any(|symbol| symbol.contains("entry_SYSCALL") || symbol.contains("el0_svc")) => ENTERING,
-        None if symbols().any(|symbol| symbol.contains("page_fault")) => STARTING,
-        None => ENTERING,
+        None if !has(&["entry_SYSCALL", "el0_svc"]) && has(&["page_fault"]) => STARTING,
+        None => "entering and leaving the kernel",
     }
 }
 
 /// One-time work: loading programs, connecting.
-pub const STARTING: &str = "starting and connecting";
-const ENTERING: &str = "entering and leaving the kernel";
+const STARTING: &str = "starting and connecting";
 
-/// Inlined functions at one place in a program, innermost first: their names and source files.
-pub type Places = Vec<(String, String)>;
+/// The groups of our own code, by parts of a source file's path. The first that fits counts.
+const SOURCES: [(&str, &[&str]); 9] = [
+    ("recording", &["/hdrhistogram", "/loadgen/src/record"]),
+    ("calling the kernel", &["/engine/sys.rs", "/std/src/sys/net/", "/rustix"]),
+    ("drawing and encoding", &["/loadgen/src/resp/encode", "/loadgen/src/workload"]),
+    ("schedule", &["/loadgen/src/schedule"]),
+    ("receiving and decoding", &["/loadgen/src/resp", "/engine/worker/receive.rs"]),
+    ("sending", &["/engine/worker/send.rs", "/engine/worker/dispatch.rs"]),
+    ("what is in flight", &["/engine/pipeline.rs", "/engine/connection", "/engine/queue.rs"]),
+    ("the rest of the engine", &["/loadgen/src/engine"]),
+    ("the floor's own loop", &["/perf/src/bin/floor.rs"]),
+];
 
-/// The group of a sample in our own code, by the innermost conclusive frame.
-pub fn user_group(places: &Places) -> &'static str {
-    places.iter().find_map(|(function, source)| group_of_source(function, source)).unwrap_or(STARTING)
-}
-
-fn group_of_source(function: &str, source: &str) -> Option<&'static str> {
-    let has = |part: &str| source.contains(part);
-    Some(match () {
-        () if has("/hdrhistogram") || has("/loadgen/src/record") => "recording",
-        () if has("/engine/sys.rs") && (function.contains("clock") || function.contains("nanoseconds")) => "clock",
-        () if has("/engine/sys.rs") || has("/std/src/sys/net/") || has("/rustix") => "calling the kernel",
-        () if has("/loadgen/src/resp/encode") || has("/loadgen/src/workload") => "drawing and encoding",
-        () if has("/loadgen/src/schedule") => "schedule",
-        () if has("/loadgen/src/resp") || has("/engine/worker/receive.rs") => "receiving and decoding",
-        () if has("/engine/worker/send.rs") || has("/engine/worker/dispatch.rs") => "sending",
-        () if has("/engine/pipeline.rs") || has("/engine/connection.rs") || has("/engine/queue.rs") => {
-            "what is in flight"
+/// The group of a sample in our own code, by the innermost conclusive place.
+pub fn user_group(places: &[Place]) -> &'static str {
+    let group = |(function, source): &Place| {
+        let has = |parts: &[&str]| parts.iter().any(|part| source.contains(part));
+        let is_clock = function.contains("clock") || function.contains("nanoseconds");
+        match SOURCES.iter().find(|(_, parts)| has(parts)) {
+            Some(_) if is_clock && has(&["/engine/sys.rs"]) => Some("clock"),
+            found => found.map(|(group, _)| *group),
         }
-        () if has("/loadgen/src/engine") => "the rest of the engine",
-        () if has("/perf/src/bin/floor.rs") => "the floor's own loop",
-        () => return None,
-    })
+    };
+    places.iter().find_map(group).unwrap_or(STARTING)
 }
 
 /// The group of a sample in other code.
 pub fn library_group(frame: &Frame) -> &'static str {
-    match () {
-        () if frame.file == "[vdso]" => "clock",
-        () if frame.symbol.contains("mem") && frame.file.contains("/libc") => "copying (C library)",
-        () if frame.symbol.contains("clock_gettime") => "clock",
-        () if frame.file.contains("/libc") => "calling the kernel",
-        () => STARTING,
+    let in_libc = frame.file.contains("/libc");
+    match frame.symbol.as_str() {
+        _ if frame.file == "[vdso]" => "clock",
+        symbol if in_libc && symbol.contains("mem") => "copying (C library)",
+        symbol if symbol.contains("clock_gettime") => "clock",
+        _ if in_libc => "calling the kernel",
+        _ => STARTING,
     }
 }
 
@@ -136,15 +129,14 @@ mod tests {
 
     #[test]
     fn the_innermost_frame_that_tells_decides() {
-        let place = |source: &str| (String::new(), source.to_owned());
-        let traffic = place("/x/loadgen/src/engine/worker/receive.rs");
-        assert_eq!(
-            user_group(&vec![place("/rustc/library/core/src/iter.rs"), traffic.clone()]),
-            "receiving and decoding"
-        );
-        assert_eq!(user_group(&vec![place("/x/loadgen/src/record.rs"), traffic]), "recording");
-        assert_eq!(user_group(&vec![place("/rustc/library/core/src/iter.rs")]), STARTING);
-        let clock = ("monotonic_nanoseconds".to_owned(), "/x/loadgen/src/engine/sys.rs".to_owned());
-        assert_eq!(user_group(&vec![clock]), "clock");
+        let place = |function: &str, source: &str| (function.to_owned(), source.to_owned());
+        let library = place("next", "/rustc/library/core/src/iter.rs");
+        let receive = place("receive", "/x/loadgen/src/engine/worker/receive.rs");
+        assert_eq!(user_group(&[library.clone(), receive.clone()]), "receiving and decoding");
+        assert_eq!(user_group(&[place("add", "/x/loadgen/src/record.rs"), receive]), "recording");
+        assert_eq!(user_group(&[library]), STARTING);
+        let sys = "/x/loadgen/src/engine/sys.rs";
+        assert_eq!(user_group(&[place("monotonic_nanoseconds", sys)]), "clock");
+        assert_eq!(user_group(&[place("send", sys)]), "calling the kernel");
     }
 }

@@ -4,87 +4,59 @@
 //! Uses the lowest of three counts: the figure is that of a saturated worker, and a server that waits for its
 //! processor only adds to it.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 
-use crate::clients::{Bench, Load, Operation, borrowed};
-use crate::process::run;
+use crate::bench::Bench;
+use crate::clients::{Client, Load};
 use crate::servers::{Kind, Servers};
 use crate::table::{Floor, Measured};
 
-const LIMIT: Duration = Duration::from_secs(300);
-const PIPELINE: u32 = 16;
+pub const PIPELINE: u32 = 16;
 /// Few enough that no request is too late to be sent, even with a slow callgrind.
 const REQUESTS: [u64; 2] = [30_000, 90_000];
 const TIMES: usize = 3;
 
 /// System calls per 16 requests, of ours and of the floor.
-pub fn system_calls(bench: &Bench) -> anyhow::Result<Measured> {
-    let closed = Load::closed(Operation::Get, PIPELINE, 0);
-    let calls = |words: &dyn Fn(&Servers, &Load) -> anyhow::Result<Vec<String>>| {
-        let per_request = marginals(bench, closed, words, |words| traced_calls(bench, words))?;
-        anyhow::Ok(lowest(per_request.iter().map(|calls| calls * f64::from(PIPELINE)).collect()))
+pub fn system_calls(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
+    let calls = |client| {
+        lowest(bench, client, load, f64::from(PIPELINE), "strace -f -c", |output| {
+            // % time, seconds, microseconds per call, calls.
+            output.lines().rfind(|line| line.ends_with(" total"))?.split_whitespace().nth(3)
+        })
     };
-    let mut measured = calls(&|servers, load| bench.drive(servers, load))?;
-    let floor = calls(&|servers, load| bench.floor_words(servers, load))?;
-    measured.detail = format!("{}; floor {}", measured.detail, floor.detail);
-    let ratios = measured.samples.iter().zip(&floor.samples).map(|(ours, floor)| ours / floor).collect();
-    measured.floor = Some(Floor { ratios, instead: floor.samples });
-    Ok(measured)
+    let (ours, floor) = (calls(Client::Ours)?, calls(Client::Floor)?);
+    let ratios = ours.samples.iter().zip(&floor.samples).map(|(ours, floor)| ours / floor).collect();
+    let detail = format!("{}; floor {}", ours.detail, floor.detail);
+    Ok(Measured { detail, floor: Some(Floor { ratios, instead: floor.samples }), ..ours })
 }
 
-fn traced_calls(bench: &Bench, words: &[&str]) -> anyhow::Result<u64> {
-    let file = tempfile::NamedTempFile::new().context("failed to create a file for strace")?;
-    let path = file.path().to_string_lossy().into_owned();
-    let words = [&["strace", "-f", "-c", "-o", &path], words].concat();
-    run(&words, &bench.client(), LIMIT)?;
-    let text = std::fs::read_to_string(file.path()).context("failed to read strace's output")?;
-    let total = text.lines().find(|line| line.ends_with(" total"));
-    // % time, seconds, microseconds per call, calls.
-    total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).context("strace reported no total")
-}
-
-/// User instructions per request of a closed loop.
-pub fn closed_instructions(bench: &Bench) -> anyhow::Result<Measured> {
-    Ok(lowest(instructions(bench, Load::closed(Operation::Get, PIPELINE, 0))?))
-}
-
-/// User instructions per request of an open loop that is behind its schedule, so that every batch is full here too.
-pub fn open_instructions(bench: &Bench) -> anyhow::Result<Measured> {
-    let load = Load { rate: Some((1_000_000, 250)), ..Load::closed(Operation::Get, PIPELINE, 0) };
-    Ok(lowest(instructions(bench, load)?))
-}
-
-fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Vec<f64>> {
-    let words = |servers: &Servers, load: &Load| bench.drive(servers, load);
-    marginals(bench, load, words, |words| {
-        let words = [&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"], words].concat();
-        let output = run(&words, &bench.client(), LIMIT)?.output;
-        let line = output.lines().find_map(|line| line.split("Collected : ").nth(1));
-        line.and_then(|count| count.trim().parse().ok()).with_context(|| format!("no count from callgrind: {output}"))
+/// User instructions per request of ours.
+pub fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
+    let callgrind = "valgrind --tool=callgrind --callgrind-out-file=/dev/null";
+    lowest(bench, Client::Ours, load, 1.0, callgrind, |output| {
+        output.split("Collected : ").nth(1)?.split_whitespace().next()
     })
 }
 
-fn lowest(counts: Vec<f64>) -> Measured {
-    let all: Vec<String> = counts.iter().map(|count| format!("{count:.3}")).collect();
-    let detail = format!("the lowest of {}", all.join(", "));
-    Measured { samples: counts.into_iter().reduce(f64::min).into_iter().collect(), detail, floor: None }
-}
-
-/// Several samples of the increase of `count` per additional request.
-fn marginals(
+/// The lowest increase of the count for `batch` additional requests. `counted` finds the count in the output of `tool`.
+fn lowest(
     bench: &Bench,
+    client: Client,
     load: Load,
-    words: impl Fn(&Servers, &Load) -> anyhow::Result<Vec<String>>,
-    count: impl Fn(&[&str]) -> anyhow::Result<u64>,
-) -> anyhow::Result<Vec<f64>> {
-    let servers = Servers::start(bench, Kind::Null(1), &bench.server())?;
-    let counted = |requests| {
-        let words = words(&servers, &Load { requests, ..load })?;
-        count(&borrowed(&words))
+    batch: f64,
+    tool: &str,
+    counted: fn(&str) -> Option<&str>,
+) -> anyhow::Result<Measured> {
+    let servers = Servers::start(bench, Kind::Null(1))?;
+    let count = |requests| {
+        let output = bench.run(&format!("{tool} {}", client.line(&servers, &Load { requests, ..load })))?.output;
+        let count = counted(&output).and_then(|count| count.parse::<f64>().ok());
+        count.with_context(|| format!("no count from {tool}: {output}"))
     };
     let [fewer, more] = REQUESTS;
-    let marginal = |_| Ok((counted(more)? as f64 - counted(fewer)? as f64) / (more - fewer) as f64);
-    (0..TIMES).map(marginal).collect()
+    let marginal = |_| Ok((count(more)? - count(fewer)?) * batch / (more - fewer) as f64);
+    let counts = (0..TIMES).map(marginal).collect::<anyhow::Result<Vec<f64>>>()?;
+    let all: Vec<String> = counts.iter().map(|count| format!("{count:.3}")).collect();
+    let lowest = counts.into_iter().fold(f64::INFINITY, f64::min);
+    Ok(Measured { samples: vec![lowest], detail: format!("the lowest of {}", all.join(", ")), floor: None })
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{LENGTH, RATE};
-use crate::clients::{Bench, Load, Operation};
+use crate::clients::{Client, Load};
+use crate::machine::COMMIT;
 use crate::servers::Servers;
 
 /// Latencies that a generator reports, in milliseconds.
@@ -16,17 +17,14 @@ pub struct Reported {
     pub max: Option<f64>,
 }
 
-/// The command line of a run.
-pub type Words = Box<dyn Fn(&Bench, &Servers) -> anyhow::Result<Vec<String>>>;
-
-/// The command line that prints the version.
-pub type Version = Box<dyn Fn(&Bench) -> anyhow::Result<Vec<String>>>;
-
 /// A generator.
+#[derive(Debug)]
 pub struct Generator {
     pub name: &'static str,
-    pub words: Words,
-    pub version: Version,
+    /// The command line of a run.
+    pub line: String,
+    /// The command line that prints the version.
+    pub version: String,
     pub read: fn(&str) -> Option<Reported>,
     /// True if it has a rate.
     pub keeps_rate: bool,
@@ -34,39 +32,32 @@ pub struct Generator {
 }
 
 /// All, ours first.
-pub fn all(resp_benchmark: Option<&Path>) -> Vec<Generator> {
+pub fn all(servers: &Servers, resp_benchmark: Option<&Path>) -> Vec<Generator> {
+    let (port, load) = (servers.port(), Load { rate: Some((RATE, 0)), ..Load::closed("get", 1, RATE * LENGTH) });
     let mut all = vec![Generator {
         name: "redisbench",
-        words: Box::new(|bench, servers| {
-            let closed = Load::closed(Operation::Get, 1, RATE * LENGTH);
-            bench.drive(servers, &Load { rate: Some((RATE, 0)), ..closed })
-        }),
-        version: Box::new(|_| Ok(words(&["git", "describe", "--always", "--abbrev=12", "--dirty"]))),
+        line: Client::Ours.line(servers, &load),
+        version: COMMIT.1.to_owned(),
         read: ours,
         keeps_rate: true,
         note: "the bare engine; latency from the due time",
     }];
-    if let Some(path) = resp_benchmark {
-        let path = path.to_owned();
-        let own = path.clone();
-        all.push(Generator {
-            name: "resp-benchmark",
-            words: Box::new(move |_, servers| Ok(resp_benchmark_words(&own, servers))),
-            version: Box::new(move |_| Ok(vec![path.to_string_lossy().into_owned(), "-v".into()])),
-            read: resp,
-            keeps_rate: true,
-            note: "limits the rate; latency from the send; prints average and p99 only",
-        });
-    }
+    all.extend(resp_benchmark.map(|path| Generator {
+        name: "resp-benchmark",
+        line: format!(
+            "{} -p {port} -c 50 -t {RATE} -s {LENGTH} --cores 0 \"GET {{key uniform 100000}}\"",
+            path.display()
+        ),
+        version: format!("{} -v", path.display()),
+        read: resp,
+        keeps_rate: true,
+        note: "limits the rate; latency from the send; prints average and p99 only",
+    }));
     all.push(Generator {
         name: "redis-benchmark",
-        words: Box::new(|_, servers| {
-            let port = servers.port();
-            // These take about ten seconds.
-            let words = words(&["redis-benchmark", "-p", &port, "-c", "50", "-n", "1000000"]);
-            Ok([words, self::words(&["-r", "100000", "-d", "100", "-t", "get"])].concat())
-        }),
-        version: Box::new(|_| Ok(words(&["redis-benchmark", "--version"]))),
+        // These take about ten seconds.
+        line: format!("redis-benchmark -p {port} -c 50 -n 1000000 -r 100000 -d 100 -t get"),
+        version: "redis-benchmark --version".to_owned(),
         read: redis_benchmark,
         keeps_rate: false,
         note: "has no rate option: a closed loop at full speed",
@@ -74,46 +65,17 @@ pub fn all(resp_benchmark: Option<&Path>) -> Vec<Generator> {
     all
 }
 
-fn resp_benchmark_words(program: &Path, servers: &Servers) -> Vec<String> {
-    let (port, rate, seconds) = (servers.port(), RATE.to_string(), LENGTH.to_string());
-    let mut all = vec![program.to_string_lossy().into_owned()];
-    all.extend(words(&[
-        "-p",
-        &port,
-        "-c",
-        "50",
-        "-t",
-        &rate,
-        "-s",
-        &seconds,
-        "--cores",
-        "0",
-        "GET {key uniform 100000}",
-    ]));
-    all
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
 /// The number after `name`, in a text like `p50 12 us, p99 34 us`.
 fn after(text: &str, name: &str) -> Option<f64> {
     let rest = text.split(name).nth(1)?.trim_start_matches([' ', ':']);
-    let number: String = rest.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect();
-    number.parse().ok()
+    rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?.parse().ok()
 }
 
 fn ours(output: &str) -> Option<Reported> {
     let line = output.lines().find_map(|line| line.strip_prefix("response time: "))?;
-    let milliseconds = |name: &str| Some(after(line, name)? / 1000.0);
-    Some(Reported {
-        mean: milliseconds("mean "),
-        p50: milliseconds("p50 "),
-        p99: milliseconds("p99 "),
-        p999: milliseconds("p99.9 "),
-        max: milliseconds("max "),
-    })
+    let [mean, p50, p99, p999, max] =
+        ["mean ", "p50 ", "p99 ", "p99.9 ", "max "].map(|name| Some(after(line, name)? / 1000.0));
+    Some(Reported { mean, p50, p99, p999, max })
 }
 
 /// Its last line has the figures of the whole run.
@@ -124,21 +86,16 @@ fn resp(output: &str) -> Option<Reported> {
 
 fn redis_benchmark(output: &str) -> Option<Reported> {
     let mut lines = output.lines().skip_while(|line| !line.contains("latency summary (msec)")).skip(2);
-    let numbers: Vec<f64> = lines.next()?.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let numbers: Vec<Option<f64>> = lines.next()?.split_whitespace().map(|word| word.parse().ok()).collect();
     let [mean, _, p50, _, p99, max] = numbers[..] else { return None };
     // Its list of percentiles lacks this one: use the first at or above it.
     let percentile = |line: &str| {
         let (percent, rest) = line.split_once("% <= ")?;
-        Some((percent.trim().parse::<f64>().ok()?, rest.split(' ').next()?.parse::<f64>().ok()?))
+        let at_least = percent.trim().parse::<f64>().is_ok_and(|percent| percent >= 99.9);
+        if at_least { rest.split(' ').next()?.parse().ok() } else { None }
     };
-    let at_least = output.split(['\n', '\r']).filter_map(percentile).find(|(percent, _)| *percent >= 99.9);
-    Some(Reported {
-        mean: Some(mean),
-        p50: Some(p50),
-        p99: Some(p99),
-        p999: at_least.map(|(_, milliseconds)| milliseconds),
-        max: Some(max),
-    })
+    let p999 = output.split(['\n', '\r']).find_map(percentile);
+    Some(Reported { mean, p50, p99, p999, max })
 }
 
 #[cfg(test)]
@@ -149,8 +106,7 @@ mod tests {
     fn each_output_is_read() {
         let text =
             "1 requests\nresponse time: mean 13912.5 us, p50 104 us, p99 412000 us, p99.9 491000 us, max 500100 us\n";
-        let wanted = [13.9125, 0.104, 412.0, 491.0, 500.1].map(Some);
-        let [mean, p50, p99, p999, max] = wanted;
+        let [mean, p50, p99, p999, max] = [13.9125, 0.104, 412.0, 491.0, 500.1].map(Some);
         assert_eq!(ours(text), Some(Reported { mean, p50, p99, p999, max }));
 
         let text = "\u{1b}[Fqps: 19887(overall 19991), conn: 50, cnt: 55920, avg: 0.41ms, p99: 4.3ms\n\
