@@ -18,6 +18,7 @@ use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
 use crate::client::FIELD_MANAGER;
+use crate::controller::build::Run;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
 use crate::tasks::TaskRegistry;
@@ -262,6 +263,23 @@ pub(crate) fn benchmark(change: Value) -> RedisBenchmark {
     serde_json::from_value(object).unwrap()
 }
 
+/// The run of `benchmark`.
+pub(crate) fn run() -> Run {
+    Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789abcdef".into() }
+}
+
+/// The Job of `run`.
+pub(crate) fn job() -> Value {
+    let owner =
+        json!({"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"});
+    json!({"metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [owner]}})
+}
+
+/// A verdict without reasons.
+pub(crate) fn verdict(value: VerdictValue) -> Verdict {
+    Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None }
+}
+
 /// The status of `benchmark`'s run `0123456789abcdef`, modified by a merge patch.
 pub(crate) fn status(change: Value) -> RedisBenchmarkStatus {
     let mut status =
@@ -273,8 +291,7 @@ pub(crate) fn status(change: Value) -> RedisBenchmarkStatus {
 /// Trial `index` of `of` of benchmark `cart`, completed and measured by two shards, with its full result in one piece.
 pub(crate) fn finished(index: u32, of: u32, value: VerdictValue) -> Finished {
     let trial = report::trial(index, of, 1, Some(1_767_229_200_000_000_000));
-    let verdict = Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None };
-    let measurement = Measurement::new(trial.clone(), TrialResult::default(), verdict);
+    let measurement = Measurement::new(trial.clone(), TrialResult::default(), verdict(value));
     Finished {
         trial: Some(trial),
         measurement: Some(Measurement { benchmark: "cart".into(), ..measurement }),

@@ -9,7 +9,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{CART, FakeServer, benchmark, status};
+use crate::testing::{CART, FakeServer, benchmark, job, run, status};
 
 mod outages;
 mod search;
@@ -214,19 +214,15 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
 #[tokio::test]
 async fn children_of_a_finished_run_are_deleted_once() {
     let mut world = World::new();
-    let job = json!({
-        "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [
-            {"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]},
-    });
-    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job.clone()).unwrap()));
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
     for phase in ["Succeeded", "Failed", "Aborted"] {
-        world.server.put(&format!("{JOB}/cart-89abcdef"), &job);
+        world.server.put(&format!("{JOB}/cart-89abcdef"), job());
         world.put(benchmark(json!({})), Some(json!({"phase": phase})));
         world.reconcile().await.unwrap();
         let children = [format!("DELETE {SECRET}/cart-89abcdef"), format!("DELETE {JOB}/cart-89abcdef")];
         assert_eq!(world.writes(), children);
     }
-    world.jobs.apply_watcher_event(&Event::Delete(serde_json::from_value(job).unwrap()));
+    world.jobs.apply_watcher_event(&Event::Delete(serde_json::from_value(job()).unwrap()));
     world.reconcile().await.unwrap();
     assert_eq!(world.writes(), Vec::<String>::new());
 }

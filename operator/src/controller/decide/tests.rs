@@ -6,7 +6,7 @@ use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{benchmark, status};
+use crate::testing::{self, benchmark, status};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
@@ -56,7 +56,7 @@ fn conducting(stage: ConductStage) -> Observed {
 }
 
 fn finished(ending: Ending) -> Arc<Finished> {
-    let mut finished = crate::testing::finished(0, 1, VerdictValue::Invalid);
+    let mut finished = testing::finished(0, 1, VerdictValue::Invalid);
     finished.measurement.as_mut().unwrap().verdict.reasons = vec![VerdictReason {
         reason: ReasonKind::ShardLost,
         severity: VerdictValue::Invalid,

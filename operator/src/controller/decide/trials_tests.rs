@@ -1,16 +1,14 @@
 //! Decisions about runs with several trials.
 
-use std::collections::BTreeMap;
-
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Artifact, TrialLine, TrialOutcome, TrialRequests, VerdictValue};
+use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests, VerdictValue};
 use redisbench_benchmark::conductor::ConductStage;
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{benchmark, status};
+use crate::testing::{self, benchmark, status};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
@@ -48,34 +46,11 @@ fn in_trial(index: u32, change: &Value) -> RedisBenchmarkStatus {
 
 fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
     let why = (verdict != VerdictValue::Valid).then(|| "for a reason".to_owned());
-    let finished = Finished {
-        line: Some(TrialLine {
-            index,
-            preset: Some("get".into()),
-            search: None,
-            state: if ending == Ending::Completed { TrialOutcome::Completed } else { TrialOutcome::Failed },
-            attempt: 1,
-            start_at: None,
-            parameters: BTreeMap::new(),
-            target: None,
-            cold: false,
-            cell: index,
-            repeat: None,
-            mean_nanoseconds: None,
-            p999_nanoseconds: None,
-            requests: Some(TrialRequests::default()),
-            misses: Some(0),
-            achieved_per_second: Some(1_000),
-            p50_nanoseconds: None,
-            p99_nanoseconds: None,
-            failed_thresholds: 0,
-            limited_by: None,
-            verdict: Some(verdict),
-            why,
-        }),
-        ending,
-        ..crate::testing::finished(index, 3, verdict)
-    };
+    let state = if ending == Ending::Completed { "Completed" } else { "Failed" };
+    let line = json!({"index": index, "preset": "get", "state": state, "attempt": 1, "cell": index, "misses": 0,
+        "requests": TrialRequests::default(), "achievedPerSecond": 1_000, "verdict": verdict, "why": why});
+    let finished =
+        Finished { line: Some(serde_json::from_value(line).unwrap()), ending, ..testing::finished(index, 3, verdict) };
     let ended = Ended::Over(Arc::new(finished));
     let view = TaskView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
     Observed { conduct: Some(view), conducted: index, ..idle() }

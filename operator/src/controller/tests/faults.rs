@@ -157,10 +157,6 @@ fn finished(pieces: usize) -> Finished {
     finished
 }
 
-fn run() -> Run {
-    Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789abcdef".into() }
-}
-
 /// The trial has finished, and none of it is written yet.
 fn measured(pieces: usize) -> World {
     let world = World::new();
@@ -276,12 +272,8 @@ async fn children_are_cleared_away_whatever_passes() {
             continue;
         }
         let mut world = World::new();
-        let job = json!({
-            "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [
-                {"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]},
-        });
-        world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job.clone()).unwrap()));
-        world.server.put(&format!("{JOB}/cart-89abcdef"), &job);
+        world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
+        world.server.put(&format!("{JOB}/cart-89abcdef"), job());
         world.server.put(&format!("{SECRET}/cart-89abcdef"), json!({"metadata": {"name": "cart-89abcdef"}}));
         world.put(benchmark(json!({})), Some(json!({"phase": "Succeeded"})));
         world.server.fail(fault("DELETE", path, how), 3);

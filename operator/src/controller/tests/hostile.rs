@@ -51,13 +51,9 @@ fn objects(bytes: &[u8]) {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let owner =
-        json!([{"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]);
-    let job = json!({
-        "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": owner,
-            "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "status": {"conditions": [{"type": "FailureTarget", "status": "False", "message": "m"}]},
-    });
+    let mut job = job();
+    job["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    job["status"] = json!({"conditions": [{"type": "FailureTarget", "status": "False", "message": "m"}]});
     let pod = |index: u32, state: Value| {
         json!({
             "metadata": {"name": format!("p{index}"), "namespace": "perf", "uid": format!("uid-{index}"),

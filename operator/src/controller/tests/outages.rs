@@ -39,14 +39,8 @@ impl World {
         world.server.put(&format!("{JOB}/cart-89abcdef"), job());
         let phase = if stage == ConductStage::Preparing { "Preparing" } else { "Running" };
         world.put(benchmark(change), Some(json!({"phase": phase})));
-        let run = Run {
-            namespace: "perf".into(),
-            benchmark: "cart".into(),
-            uid: "u-1".into(),
-            id: "0123456789abcdef".into(),
-        };
         let tasks = &world.context.shared.tasks;
-        let publish = tasks.put_running(run, 1, progress(stage));
+        let publish = tasks.put_running(run(), 1, progress(stage));
         let conduct = tasks.get("u-1").unwrap();
         (world, conduct, publish)
     }
@@ -78,13 +72,6 @@ impl World {
     fn is_conducted_by(&self, conduct: &Arc<ConductTask>) -> bool {
         self.context.shared.tasks.get("u-1").is_some_and(|present| Arc::ptr_eq(&present, conduct))
     }
-}
-
-fn job() -> Value {
-    json!({
-        "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [
-            {"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]},
-    })
 }
 
 const OUTAGE: Duration = Duration::from_secs(30);

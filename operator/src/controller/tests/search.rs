@@ -82,14 +82,8 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
     for (step, line) in lines.iter().enumerate() {
         let world = World::new();
         world.put(search(), Some(in_step(&lines[..step])));
-        let run = Run {
-            namespace: "perf".into(),
-            benchmark: "cart".into(),
-            uid: "u-1".into(),
-            id: "0123456789abcdef".into(),
-        };
         let progress = Progress { stage: ConductStage::Collecting, trial: line.index, of: 100, ..Progress::default() };
-        let _publish = world.context.shared.tasks.put_running(run, 1, progress);
+        let _publish = world.context.shared.tasks.put_running(run(), 1, progress);
         world.context.shared.tasks.get("u-1").unwrap().end(over(line));
         world.reconcile().await.unwrap();
         let status = world.search_status();
