@@ -20,10 +20,8 @@ pub fn served(calls: &BTreeMap<String, u64>) -> u64 {
     calls.iter().filter(|(command, _)| workload(command)).map(|(_, calls)| calls).sum()
 }
 
-/// Requests of one finished benchmark that the servers must have counted: measured, warm-up and preload. None may have failed.
-///
-/// # Errors
-/// If a request failed, because then it is unknown whether a server counted it.
+/// Requests of one finished benchmark that the servers must have counted: measured, warm-up and preload. None may have
+/// failed, because it is unknown whether a server counted it then.
 pub fn sent(object: &Value) -> Result<u64> {
     let result = &object["status"]["result"];
     for part in ["/requests", "/warmup"] {
@@ -36,9 +34,6 @@ pub fn sent(object: &Value) -> Result<u64> {
 
 /// Bounds of the servers' counts for a finished benchmark: at least the successful requests, at most these and every request that may have
 /// arrived.
-///
-/// # Errors
-/// If there is no result.
 pub fn bounds(object: &Value) -> Result<RangeInclusive<u64>> {
     let result = &object["status"]["result"];
     let optional = |pointer: &str| result.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);

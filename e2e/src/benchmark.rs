@@ -71,13 +71,18 @@ pub struct Benchmark {
 
 impl Benchmark {
     /// Creates [`manifest`] in the test's namespace.
-    ///
-    /// # Errors
-    /// If the API server refuses it.
     pub async fn create(namespace: &TestNamespace, name: &str, spec: &Value) -> Result<Self> {
         let object: DynamicObject = serde_json::from_value(manifest(name, spec))?;
         namespace.benchmarks().create(&PostParams::default(), &object).await?;
         Ok(Self::named(namespace, name))
+    }
+
+    /// Starts a server, creates [`manifest`], and waits until it measures.
+    pub async fn measured(namespace: &TestNamespace, name: &str, spec: &Value) -> Result<Self> {
+        redis::standalone(namespace, "redis").await?;
+        let benchmark = Self::create(namespace, name, spec).await?;
+        benchmark.measuring().await?;
+        Ok(benchmark)
     }
 
     /// A benchmark that was created in another way.
@@ -90,18 +95,12 @@ impl Benchmark {
     }
 
     /// Deletes it, without waiting.
-    ///
-    /// # Errors
-    /// If the API server refuses.
     pub async fn delete(&self) -> Result<()> {
         self.namespace.benchmarks().delete(&self.name, &DeleteParams::default()).await?;
         Ok(())
     }
 
     /// Waits until the object `holds`, and returns it.
-    ///
-    /// # Errors
-    /// If it does not within `limit`, or is deleted.
     pub async fn wait(&self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut seen = Value::Null;
         wait::object(self.namespace.benchmarks(), &self.name, what, limit, |object| {
@@ -116,18 +115,12 @@ impl Benchmark {
     }
 
     /// Waits until the object is gone.
-    ///
-    /// # Errors
-    /// If it is still there after `limit`.
     pub async fn gone(&self, limit: Duration) -> Result<()> {
         wait::object(self.namespace.benchmarks(), &self.name, "deleted", limit, |object| object.is_none()).await?;
         Ok(())
     }
 
     /// Waits until the load is running.
-    ///
-    /// # Errors
-    /// If it does not start in time, or has already finished.
     pub async fn running(&self) -> Result<Value> {
         let object = self.wait("running or finished", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         ensure!(phase(&object) == "Running", "{} finished before it was seen running: {}", self.name, object["status"]);
@@ -135,9 +128,6 @@ impl Benchmark {
     }
 
     /// Waits until it is running, and a first measurement has arrived from the shards.
-    ///
-    /// # Errors
-    /// If none arrives, or it finishes first.
     pub async fn measuring(&self) -> Result<Value> {
         self.running().await?;
         let measured = |o: &Value| o.pointer("/status/progress/achievedPerSecond").and_then(Value::as_u64) > Some(0);
@@ -147,17 +137,11 @@ impl Benchmark {
     }
 
     /// Waits for the condition Finished.
-    ///
-    /// # Errors
-    /// If it does not finish within `limit`.
     pub async fn finished(&self, limit: Duration) -> Result<Value> {
         self.wait("finished", limit, is_finished).await
     }
 
     /// Waits until it has succeeded, and checks that its numbers are consistent.
-    ///
-    /// # Errors
-    /// If it ends otherwise, or its numbers are inconsistent.
     pub async fn succeeded(&self, limit: Duration) -> Result<Value> {
         let object = self.finished(limit).await?;
         ensure!(phase(&object) == "Succeeded", "{} did not succeed: {}", self.name, object["status"]);
@@ -175,9 +159,6 @@ impl Benchmark {
     }
 
     /// Changes its spec by a merge patch.
-    ///
-    /// # Errors
-    /// If the API server refuses the change.
     pub async fn patch(&self, spec: &Value) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": spec}));
         self.namespace.benchmarks().patch(&self.name, &PatchParams::default(), &patch).await?;
@@ -185,17 +166,11 @@ impl Benchmark {
     }
 
     /// The current object.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub async fn get(&self) -> Result<Value> {
         Ok(serde_json::to_value(self.namespace.benchmarks().get(&self.name).await?)?)
     }
 
     /// Its shards' pods, by shard index.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
     pub async fn pods(&self) -> Result<Vec<Pod>> {
         let uid = self.uid().await?;
         let jobs = self.namespace.api::<Job>().list(&ListParams::default()).await?;
@@ -207,9 +182,6 @@ impl Benchmark {
     }
 
     /// Its full result as JSON, from the ConfigMaps in the status.
-    ///
-    /// # Errors
-    /// If one is missing, or together they are not JSON.
     pub async fn full_result(&self) -> Result<Value> {
         let object = self.get().await?;
         let artifacts = list(&object, "/status/artifacts");
@@ -229,9 +201,6 @@ impl Benchmark {
     }
 
     /// The command counts of a Redis pod (or `deployment/NAME`) in its namespace.
-    ///
-    /// # Errors
-    /// If the server does not report them.
     pub async fn server_calls(&self, pod: &str) -> Result<BTreeMap<String, u64>> {
         redis::calls(&self.namespace, pod).await
     }
@@ -244,6 +213,11 @@ impl Benchmark {
 /// The phase in the status; empty if there is none.
 pub fn phase(object: &Value) -> &str {
     text(object, "/status/phase").unwrap_or_default()
+}
+
+/// How many shards are in a state, such as "lost". None if the status does not say.
+pub fn shards(object: &Value, state: &str) -> Option<u64> {
+    object["status"]["shards"][state].as_u64()
 }
 
 /// The status of a condition.
@@ -278,9 +252,6 @@ fn is_owned_by<K: Resource>(object: &K, uid: &str) -> bool {
 }
 
 /// Decodes a histogram of a status or result.
-///
-/// # Errors
-/// If it is not an HDR V2-deflate histogram in base64.
 pub fn histogram(encoded: &str) -> Result<Histogram<u64>> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded)?;
     Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
@@ -288,9 +259,6 @@ pub fn histogram(encoded: &str) -> Result<Histogram<u64>> {
 
 /// Checks that every scheduled request has one outcome, in total, per operation and per shard; that these sum to the total; and that the
 /// merged histogram has the succeeded requests.
-///
-/// # Errors
-/// If they do not, with the numbers.
 pub fn check_numbers(object: &Value) -> Result<()> {
     let result = object.pointer("/status/result").context("no status.result")?;
     let total = balanced(&result["requests"])?;

@@ -115,9 +115,6 @@ impl Cluster {
     }
 
     /// A client of the API server.
-    ///
-    /// # Errors
-    /// If the kubeconfig cannot be read or used.
     pub async fn client(&self) -> Result<Client> {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -125,18 +122,12 @@ impl Cluster {
     }
 
     /// Installs the operator with Helm, once per process.
-    ///
-    /// # Errors
-    /// If Helm refuses, or the operator does not become ready.
     pub async fn install(&self) -> Result<()> {
         static INSTALLED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
         INSTALLED.get_or_try_init(|| self.upgrade(&[])).await.copied()
     }
 
     /// Installs the operator, or upgrades it to these values, each as in `--set`. All others are the tests' defaults.
-    ///
-    /// # Errors
-    /// If Helm refuses, or the operator does not become ready.
     pub async fn upgrade(&self, values: &[&str]) -> Result<()> {
         kubectl_with_input(&["apply", "-f", "-"], &restricted_namespace(SYSTEM).to_string()).await?;
         let chart = repository().join("charts/redisbench-operator");

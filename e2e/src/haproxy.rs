@@ -8,9 +8,6 @@ use crate::namespace::TestNamespace;
 use crate::redis;
 
 /// Starts one behind the Service `name`, for the Redis server behind the Service `server`.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn start(namespace: &TestNamespace, name: &str, server: &str) -> Result<()> {
     let configuration = format!(
         "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\

@@ -4,17 +4,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 /// The count at a JSON pointer.
-///
-/// # Errors
-/// If it is missing, or not an unsigned integer.
 pub fn count(object: &Value, pointer: &str) -> Result<u64> {
     object.pointer(pointer).and_then(Value::as_u64).with_context(|| format!("no count at {pointer} in {object}"))
 }
 
 /// The text at a JSON pointer.
-///
-/// # Errors
-/// If it is missing, or not a string.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).with_context(|| format!("no text at {pointer} in {object}"))
 }

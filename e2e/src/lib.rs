@@ -3,6 +3,8 @@
 //!
 //! It shares no code with the product. It treats benchmarks as JSON, and uses `helm` and `kubectl` as a user would.
 
+#![allow(clippy::missing_errors_doc, reason = "an error is a failed test, and its message says why")]
+
 pub mod accounts;
 pub mod benchmark;
 pub mod cluster;

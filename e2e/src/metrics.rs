@@ -29,9 +29,6 @@ pub struct Scrape {
 
 impl Scrape {
     /// Reads the metrics of every pod of the operator through the API server.
-    ///
-    /// # Errors
-    /// If one does not answer, or not in the text format.
     pub async fn take() -> Result<Self> {
         let pods: Api<Pod> = Api::namespaced(Cluster::get().client().await?, SYSTEM);
         let mut text = String::new();
@@ -57,9 +54,6 @@ impl Scrape {
     }
 
     /// The sum of the samples with all of these labels.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Result<f64> {
         let values: Vec<f64> = self.find(name, labels).map(|sample| sample.value).collect();
         if values.is_empty() {

@@ -33,9 +33,6 @@ pub struct TestNamespace {
 }
 
 /// Runs a test in its own namespace, in parallel with others.
-///
-/// # Panics
-/// If the test fails.
 pub fn run<T, F>(test: T)
 where
     T: FnOnce(TestNamespace) -> F,
@@ -45,9 +42,6 @@ where
 }
 
 /// Runs a test in its own namespace, with this timeout.
-///
-/// # Panics
-/// If the test fails.
 pub fn run_within<T, F>(limit: Duration, test: T)
 where
     T: FnOnce(TestNamespace) -> F,
@@ -60,9 +54,6 @@ where
 }
 
 /// Runs a test while no other is running, because it kills the operator.
-///
-/// # Panics
-/// If the test fails.
 pub fn run_alone<T, F>(test: T)
 where
     T: FnOnce(TestNamespace) -> F,
@@ -143,26 +134,17 @@ impl TestNamespace {
     }
 
     /// Runs `kubectl` in this namespace.
-    ///
-    /// # Errors
-    /// If it fails; see [`kubectl`].
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         kubectl(&[&["-n", &self.name], arguments].concat()).await
     }
 
     /// Runs `kubectl ... -o json` in this namespace.
-    ///
-    /// # Errors
-    /// If it fails, or its output is not JSON.
     pub async fn kubectl_json(&self, arguments: &[&str]) -> Result<Value> {
         let text = self.kubectl(&[arguments, &["-o", "json"]].concat()).await?;
         serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` returned no JSON"))
     }
 
     /// Applies manifests in this namespace, as `kubectl apply` does.
-    ///
-    /// # Errors
-    /// If the API server refuses one.
     pub async fn apply(&self, manifests: &[Value]) -> Result<String> {
         let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         kubectl_with_input(&["-n", &self.name, "apply", "-f", "-"], &list.to_string()).await

@@ -20,17 +20,11 @@ const READY: Duration = Duration::from_secs(60);
 pub const PRIMARIES: usize = 3;
 
 /// Starts one Redis server behind the Service `name`.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn standalone(namespace: &TestNamespace, name: &str) -> Result<()> {
     serve(namespace, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
 /// Like [`standalone`], as a replica of the server behind the Service `primary`. Returns once it is in sync.
-///
-/// # Errors
-/// If it does not become ready, or does not sync.
 pub async fn replica(namespace: &TestNamespace, name: &str, primary: &str) -> Result<()> {
     let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
     serve(namespace, name, pod_spec(&follow, None)).await?;
@@ -42,9 +36,6 @@ pub async fn replica(namespace: &TestNamespace, name: &str, primary: &str) -> Re
 }
 
 /// Makes every node of the Redis Cluster `name` require `password`.
-///
-/// # Errors
-/// If one does not reply.
 pub async fn protect(namespace: &TestNamespace, name: &str, password: &str) -> Result<()> {
     for index in 0..2 * PRIMARIES {
         let set = ["config", "set", "masterauth", password, "requirepass", password];
@@ -54,9 +45,6 @@ pub async fn protect(namespace: &TestNamespace, name: &str, password: &str) -> R
 }
 
 /// Like [`standalone`], on this node.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn standalone_on(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> {
     let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
     pod["nodeSelector"] = json!({"kubernetes.io/hostname": node});
@@ -64,9 +52,6 @@ pub async fn standalone_on(namespace: &TestNamespace, name: &str, node: &str) ->
 }
 
 /// Like [`standalone`], with a CPU request such as `500m`.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn standalone_of(namespace: &TestNamespace, name: &str, cpu: &str) -> Result<()> {
     let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
     pod["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
@@ -74,9 +59,6 @@ pub async fn standalone_of(namespace: &TestNamespace, name: &str, cpu: &str) -> 
 }
 
 /// Waits until the container of a pod was restarted.
-///
-/// # Errors
-/// If it is not.
 pub async fn restarted(namespace: &TestNamespace, pod: &Pod) -> Result<()> {
     let starts = |pod: &Pod| {
         let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
@@ -89,18 +71,12 @@ pub async fn restarted(namespace: &TestNamespace, pod: &Pod) -> Result<()> {
 }
 
 /// Starts one Redis server whose configuration, including passwords, is in the Secret `secret` under `redis.conf`.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn configured(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
     let volume = json!({"name": "config", "secret": {"secretName": secret}});
     serve(namespace, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
 /// Like [`configured`], with TLS on port 6380 in addition. The Secret `secret` has its `redis.conf` and the certificates for it.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn secure(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
     configured(namespace, name, secret).await?;
     let service = json!({
@@ -114,9 +90,6 @@ pub async fn secure(namespace: &TestNamespace, name: &str, secret: &str) -> Resu
 }
 
 /// Starts a pod that serves port 6379 behind the Service `name`.
-///
-/// # Errors
-/// If it does not become ready.
 pub async fn serve(namespace: &TestNamespace, name: &str, pod: Value) -> Result<()> {
     let labels = json!({"app": name});
     let deployment = json!({
@@ -136,9 +109,6 @@ pub async fn serve(namespace: &TestNamespace, name: &str, pod: Value) -> Result<
 }
 
 /// Waits until the Deployment `name` is available.
-///
-/// # Errors
-/// If it does not become available.
 pub async fn available(namespace: &TestNamespace, name: &str) -> Result<()> {
     wait::object(namespace.api::<Deployment>(), name, "available", READY, |deployment| {
         let ready = deployment.and_then(|d| d.status.as_ref()).and_then(|status| status.available_replicas);
@@ -150,9 +120,6 @@ pub async fn available(namespace: &TestNamespace, name: &str) -> Result<()> {
 
 /// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all nodes agree that it is
 /// complete.
-///
-/// # Errors
-/// If it does not form.
 pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
     let nodes = 2 * PRIMARIES;
     let labels = json!({"app": name});
@@ -247,9 +214,6 @@ fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
 }
 
 /// The reply to `redis-cli` in a Redis pod (or `deployment/NAME`).
-///
-/// # Errors
-/// If it fails, or Redis replies with an error.
 pub async fn cli(namespace: &TestNamespace, pod: &str, command: &[&str]) -> Result<String> {
     let answer = namespace.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
     ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} returned {answer}");
@@ -257,9 +221,6 @@ pub async fn cli(namespace: &TestNamespace, pod: &str, command: &[&str]) -> Resu
 }
 
 /// The server's count of calls per command, including those that failed during execution.
-///
-/// # Errors
-/// If the server does not report it.
 pub async fn calls(namespace: &TestNamespace, pod: &str) -> Result<BTreeMap<String, u64>> {
     let info = cli(namespace, pod, &["info", "commandstats"]).await?;
     parse_calls(&info)

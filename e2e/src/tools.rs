@@ -15,25 +15,16 @@ use crate::cluster::{Cluster, repository};
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Runs `kubectl` with the arguments; returns its standard output.
-///
-/// # Errors
-/// If it cannot be started, fails, or takes longer than three minutes.
 pub async fn kubectl<S: AsRef<OsStr>>(arguments: &[S]) -> Result<String> {
     run("kubectl", arguments, None).await
 }
 
 /// Like [`kubectl`], with standard input.
-///
-/// # Errors
-/// As [`kubectl`].
 pub async fn kubectl_with_input<S: AsRef<OsStr>>(arguments: &[S], input: &str) -> Result<String> {
     run("kubectl", arguments, Some(input)).await
 }
 
 /// Runs `helm` with the arguments; returns its standard output.
-///
-/// # Errors
-/// As [`kubectl`].
 pub async fn helm<S: AsRef<OsStr>>(arguments: &[S]) -> Result<String> {
     run("helm", arguments, None).await
 }
@@ -76,9 +67,6 @@ pub struct Ended {
 
 impl Plugin {
     /// Starts it with the arguments and standard input.
-    ///
-    /// # Errors
-    /// If it cannot be started, or does not read its input.
     pub async fn start(arguments: &[&str], input: &str) -> Result<Self> {
         let cluster = Cluster::get();
         let mut child = Command::new(cluster.program("kubectl"))
@@ -98,9 +86,6 @@ impl Plugin {
     }
 
     /// Sends the signal of Ctrl-C. By then `kubectl` has replaced itself by its plugin.
-    ///
-    /// # Errors
-    /// If it has already ended.
     pub async fn interrupt(&self) -> Result<()> {
         let pid = self.0.id().context("kubectl redisbench has exited")?.to_string();
         let status = Command::new("kill").args(["-INT", &pid]).status().await?;
@@ -109,9 +94,6 @@ impl Plugin {
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// If it takes longer than three minutes, or was killed.
     pub async fn ended(self) -> Result<Ended> {
         let output = tokio::time::timeout(LIMIT, self.0.wait_with_output())
             .await

@@ -10,9 +10,6 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Resource};
 
 /// Watches one object until `holds`, and returns it; `None` means that it does not exist.
-///
-/// # Errors
-/// If it does not hold within `limit`, with `what` was awaited and the object as last seen.
 pub async fn object<K>(
     api: Api<K>,
     name: &str,
@@ -54,9 +51,6 @@ pub(crate) async fn before_another_watch() {
 }
 
 /// Calls `ask` every half second until it returns `Some`, for conditions that no watch reports.
-///
-/// # Errors
-/// If it does not within `limit`, with the last error of `ask`.
 pub async fn answer<T, F>(what: &str, limit: Duration, mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<Option<T>>>,

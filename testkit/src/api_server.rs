@@ -18,10 +18,7 @@ pub enum Permitted {
     Delete(String, Value),
 }
 
-/// Applies the rules to a call. `current` returns the object at a path.
-///
-/// # Errors
-/// The reply to a call that the rules refuse.
+/// Applies the rules to a call, or returns the reply that refuses it. `current` returns the object at a path.
 pub fn permit<'a>(
     method: &str,
     path: &str,

@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
     reason = "a test that cannot be set up fails"
 )]
 

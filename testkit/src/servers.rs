@@ -135,9 +135,6 @@ impl RedisServer {
     }
 
     /// The same with a timeout for connecting and for each reply.
-    ///
-    /// # Errors
-    /// If the server does not accept the connection or the login.
     pub fn try_connect(&self, timeout: Duration) -> redis::RedisResult<redis::Connection> {
         connect(self.port, self.password(), timeout)
     }
@@ -174,9 +171,6 @@ impl RedisServer {
 }
 
 /// A connection to a server of this machine, with a timeout for connecting and for each reply.
-///
-/// # Errors
-/// If the server does not accept the connection or the login.
 pub fn connect(port: u16, password: Option<&str>, timeout: Duration) -> redis::RedisResult<redis::Connection> {
     let connection = client(port, password)?.get_connection_with_timeout(timeout)?;
     connection.set_read_timeout(Some(timeout))?;

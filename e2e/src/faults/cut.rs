@@ -22,9 +22,6 @@ pub struct Cut {
 
 impl Cut {
     /// Drops TCP packets from and to `port`, on either side.
-    ///
-    /// # Errors
-    /// If the pod has no network on this machine, or the rules are refused.
     pub fn make(pod: &Pod, port: u16) -> Result<Self> {
         static CUTS: AtomicU32 = AtomicU32::new(0);
         let pid = Process::any_of(pod)?.pid;

@@ -56,9 +56,6 @@ impl History {
 
     /// Checks that the epoch never decreased, that a terminal phase never changed, and that a phase went back only for another attempt or,
     /// if `again`, to prepare again.
-    ///
-    /// # Errors
-    /// If it did, with all states.
     pub fn check(&self, again: bool) -> Result<()> {
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         ensure!(!states.is_empty(), "nothing was seen of {}", self.uid);

@@ -23,9 +23,6 @@ pub struct Lag {
 
 impl Lag {
     /// From now on, data to `port` of the pod arrives after `delay`. Open connections break.
-    ///
-    /// # Errors
-    /// If the pod has no network on this machine, or python3 or nft fail.
     pub fn make(pod: &Pod, port: u16, delay: Duration) -> Result<Self> {
         let pid = Process::any_of(pod)?.pid;
         let namespace =
@@ -53,9 +50,6 @@ impl Lag {
     }
 
     /// Silently holds all data from now on.
-    ///
-    /// # Errors
-    /// If the forwarder has ended.
     pub fn hold(&self) -> Result<()> {
         command("kill", &["-STOP", &self.forwarder.id().to_string()], "")
     }

@@ -35,9 +35,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Prints the row, and appends it to `faults.md` in the directory of `E2E_CACHE`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn keep(&self) -> Result<()> {
         let row = self.row();
         println!("{row}");

@@ -15,9 +15,6 @@ const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Lowers the memory limit of the process' cgroup to its usage, and starts another process in that cgroup that allocates more, until the
 /// kernel has killed the first.
-///
-/// # Errors
-/// If its cgroup has no limit that can be set, or the process is not killed.
 pub async fn take_away(process: &Process) -> Result<()> {
     let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid))?;
     let cgroup = Cgroup::among(&cgroups).with_context(|| format!("no memory cgroup in {cgroups}"))?;

@@ -19,9 +19,6 @@ pub const LEASE: &str = "redisbench-redisbench-operator";
 const LEADS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The operator's pods that are not being deleted.
-///
-/// # Errors
-/// If they cannot be listed.
 pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), SYSTEM);
     let mut found = pods.list(&ListParams::default().labels(OPERATOR)).await?.items;
@@ -30,9 +27,6 @@ pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
 }
 
 /// The holder of the Lease, if any.
-///
-/// # Errors
-/// If the Lease cannot be read.
 pub async fn holder(client: &Client) -> Result<Option<String>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), SYSTEM);
     let lease = leases.get_opt(LEASE).await?;
@@ -40,9 +34,6 @@ pub async fn holder(client: &Client) -> Result<Option<String>> {
 }
 
 /// Waits for a leader, and returns its pod.
-///
-/// # Errors
-/// If there is none within a minute.
 pub async fn leader(client: &Client) -> Result<Pod> {
     wait::answer("led by an operator that is ready", LEADS_WITHIN, || async {
         let Some(holder) = holder(client).await? else { return Ok(None) };
@@ -52,17 +43,11 @@ pub async fn leader(client: &Client) -> Result<Pod> {
 }
 
 /// Kills the leader with SIGKILL. Its restarted container reclaims its Lease at once.
-///
-/// # Errors
-/// If there is none, or it cannot be killed.
 pub async fn kill(client: &Client) -> Result<()> {
     Process::of(&leader(client).await?)?.send(Signal::Kill)
 }
 
 /// Replaces an operator whose container was restarted, because after some restarts Kubernetes would wait for minutes before the next.
-///
-/// # Errors
-/// If the new one does not lead within a minute.
 pub async fn fresh(client: &Client) -> Result<()> {
     leader(client).await?;
     let all: Api<Pod> = Api::namespaced(client.clone(), SYSTEM);

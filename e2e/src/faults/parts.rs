@@ -27,18 +27,12 @@ pub enum Part {
 
 impl Part {
     /// Stops its process with SIGSTOP until the guard is dropped. Not for nodes.
-    ///
-    /// # Errors
-    /// If it is not running.
     pub fn stop(self) -> Result<Disturbed> {
         self.disturb("stop", "continue")
     }
 
     /// Kills it; it is started again when the guard is dropped. A node is cut off its network first, so that it disappears silently, like a
     /// machine without power.
-    ///
-    /// # Errors
-    /// If it is not running, or does not end.
     pub fn kill(self) -> Result<Disturbed> {
         self.disturb("kill", "start")
     }
@@ -69,9 +63,6 @@ pub struct Disturbed {
 
 impl Disturbed {
     /// Continues or restarts it, and waits until it works.
-    ///
-    /// # Errors
-    /// If it does not within a minute.
     pub async fn mend(self, client: &Client) -> Result<()> {
         let part = self.part.clone();
         drop(self);

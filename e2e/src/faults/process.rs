@@ -44,9 +44,6 @@ pub struct Process {
 
 impl Process {
     /// The first process of the pod's first container.
-    ///
-    /// # Errors
-    /// If the container does not run, or not on this machine.
     pub fn of(pod: &Pod) -> Result<Self> {
         let name = pod.name_any();
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
@@ -60,9 +57,6 @@ impl Process {
     }
 
     /// Any process of the pod, even if it is only the one that holds its network namespace.
-    ///
-    /// # Errors
-    /// If it has none on this machine.
     pub fn any_of(pod: &Pod) -> Result<Self> {
         let uid = pod.uid().context("a pod without a UID")?;
         let found = in_cgroup(&uid)?.into_iter().min_by_key(|process| process.born);
@@ -70,9 +64,6 @@ impl Process {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// If the process has ended.
     pub fn send(&self, signal: Signal) -> Result<()> {
         ensure!(self.is_alive(), "process {} has ended", self.pid);
         let status = Command::new("kill").args([signal.flag(), &self.pid.to_string()]).status()?;
@@ -81,9 +72,6 @@ impl Process {
     }
 
     /// Stops it until the guard is dropped.
-    ///
-    /// # Errors
-    /// If it has ended, or does not stop.
     pub async fn stop(&self) -> Result<Stopped> {
         self.send(Signal::Stop)?;
         let guard = Stopped(self.clone());

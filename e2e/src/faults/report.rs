@@ -75,9 +75,6 @@ pub struct Report {
 
 impl Report {
     /// Opens the report of an existing benchmark before its fault. `promised` is the expected behaviour.
-    ///
-    /// # Errors
-    /// If the benchmark does not exist.
     pub async fn open(namespace: &TestNamespace, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
         let object = benchmark.get().await?;
         let uid = text(&object, "/metadata/uid")?.to_owned();
@@ -107,9 +104,6 @@ impl Report {
     }
 
     /// Waits until the benchmark has recovered, that is, its object `holds`, and records the recovery time.
-    ///
-    /// # Errors
-    /// If it does not hold within `limit`.
     pub async fn recovers(&mut self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let since = *self.ended.get_or_insert_with(Instant::now);
         let object = self.benchmark.wait(what, limit, holds).await?;
@@ -119,18 +113,12 @@ impl Report {
     }
 
     /// Waits until another conductor has taken over, with a higher epoch than when the report was opened.
-    ///
-    /// # Errors
-    /// If none takes over within a minute and a half.
     pub async fn taken_over(&mut self) -> Result<Value> {
         let before = self.epoch;
         self.recovers("taken over", crate::benchmark::SOON, move |object| epoch(object) > before).await
     }
 
     /// Waits for the end, checks everything, and saves the row. Returns the finished object.
-    ///
-    /// # Errors
-    /// If a check fails.
     pub async fn close(mut self, expected: &Expected<'_>) -> Result<Value> {
         let object = self.benchmark.finished(OVER_WITHIN).await?;
         let checked = self.check(&object, expected).await;
@@ -144,9 +132,6 @@ impl Report {
     }
 
     /// Checks that the benchmark and all its objects are deleted, and that no end was published for a run without one. Saves the row.
-    ///
-    /// # Errors
-    /// If an object is left.
     pub async fn close_deleted(mut self) -> Result<()> {
         let namespace = self.namespace.clone();
         let uid = self.uid.clone();

@@ -23,9 +23,6 @@ pub struct Capture {
 
 impl Capture {
     /// Starts to capture the requests to `pod`.
-    ///
-    /// # Errors
-    /// If tcpdump does not start there.
     pub fn begin(pod: &Pod) -> Result<Self> {
         let pid = Process::of(pod)?.pid.to_string();
         let mut program = Command::new("nsenter")
@@ -48,9 +45,6 @@ impl Capture {
     }
 
     /// The time of each client's first request on the kernel's clock, by the client's address.
-    ///
-    /// # Errors
-    /// If the first packets came from fewer than `clients` clients.
     pub fn first_requests(mut self, clients: usize) -> Result<BTreeMap<String, Duration>> {
         let output = BufReader::new(self.program.stdout.take().context("no standard output")?);
         let mut first = BTreeMap::new();

@@ -7,7 +7,7 @@ use redisbench_e2e::benchmark::{SOON, is_finished, phase};
 use redisbench_e2e::faults::{Expected, Ledger, Report, Server};
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl;
-use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, run};
 use serde_json::json;
 
 const NOTHING_LEFT: &str = "the load stops, and all owned objects are deleted";
@@ -15,9 +15,7 @@ const NOTHING_LEFT: &str = "the load stops, and all owned objects are deleted";
 #[test]
 fn created_again_while_the_old_one_runs() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let old = Benchmark::create(&namespace, "run", &json!({"load": {"duration": "60s"}})).await?;
-        old.measuring().await?;
+        let old = Benchmark::measured(&namespace, "run", &json!({"load": {"duration": "60s"}})).await?;
         let mut gone =
             Report::open(&namespace, &old, "deleted while Running, and created again at once", NOTHING_LEFT).await?;
         old.delete().await?;
@@ -49,9 +47,7 @@ fn created_again_while_the_old_one_runs() {
 #[test]
 fn with_its_namespace_while_running() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "run", &json!({"load": {"duration": "60s"}})).await?;
-        benchmark.measuring().await?;
+        Benchmark::measured(&namespace, "run", &json!({"load": {"duration": "60s"}})).await?;
         without_its_namespace(&namespace, "while Running").await
     });
 }

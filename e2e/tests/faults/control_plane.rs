@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::faults::{Expected, Part, Report, Server, lasts, operator};
 use redisbench_e2e::json::{count, text};
-use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone};
+use redisbench_e2e::{Benchmark, TestNamespace, run_alone};
 use serde_json::{Value, json};
 
 /// How long the API server is unavailable.
@@ -27,10 +27,9 @@ struct Running {
 impl Running {
     async fn begin(namespace: &TestNamespace, seconds: u64) -> Result<Self> {
         operator::fresh(&namespace.client).await?;
-        redis::standalone(namespace, "redis").await?;
-        let benchmark =
-            Benchmark::create(namespace, "outage", &json!({"load": {"duration": format!("{seconds}s")}})).await?;
-        let before = benchmark.measuring().await?;
+        let spec = json!({"load": {"duration": format!("{seconds}s")}});
+        let benchmark = Benchmark::measured(namespace, "outage", &spec).await?;
+        let before = benchmark.get().await?;
         let shards = benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
         Ok(Self { seconds, benchmark, before, shards })
     }

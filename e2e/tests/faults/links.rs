@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use redisbench_e2e::benchmark::{SOON, phase, shard_index};
+use redisbench_e2e::benchmark::{SOON, phase, shard_index, shards};
 use redisbench_e2e::faults::{CONTROL, Cut, Expected, Report, lasts};
 use redisbench_e2e::json::count;
-use redisbench_e2e::{Benchmark, redis, run};
-use serde_json::{Value, json};
+use redisbench_e2e::{Benchmark, run};
+use serde_json::json;
 
 /// How long the link is cut.
 const OUTAGE: Duration = Duration::from_secs(30);
@@ -17,29 +17,23 @@ async fn last_shard(benchmark: &Benchmark) -> Result<Pod> {
     benchmark.pods().await?.into_iter().max_by_key(shard_index).context("no pods")
 }
 
-fn unreachable(object: &Value) -> Option<u64> {
-    object.pointer("/status/shards/unreachable").and_then(Value::as_u64)
-}
-
 #[test]
 fn cut_in_mid_run() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "cut", &json!({"load": {"duration": "50s"}})).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "cut", &json!({"load": {"duration": "50s"}})).await?;
         let fault = "link operator-shard cut for 30 s in mid-run";
         let promised = "the shard continues; it is only reported as unreachable; nothing is lost";
         let mut report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let cut = Cut::make(&last_shard(&benchmark).await?, CONTROL)?;
         let (noticed, ()) = tokio::join!(
-            benchmark.wait("with an unreachable shard", OUTAGE, |object| unreachable(object) == Some(1)),
+            benchmark.wait("with an unreachable shard", OUTAGE, |object| shards(object, "unreachable") == Some(1)),
             lasts(OUTAGE)
         );
         let noticed = noticed?;
         ensure!(phase(&noticed) == "Running", "an unreachable shard changed the phase: {}", noticed["status"]);
         cut.heal();
         report.fault_ended();
-        report.recovers("reached again", SOON, |object| unreachable(object) == Some(0)).await?;
+        report.recovers("reached again", SOON, |object| shards(object, "unreachable") == Some(0)).await?;
         let object = report.close(&Expected::default()).await?;
         let requests = &object["status"]["result"]["requests"];
         ensure!(count(requests, "/scheduled")? == 400 * 50, "not the whole plan: {requests}");

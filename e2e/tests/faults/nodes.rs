@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::benchmark::{SOON, shards};
 use redisbench_e2e::faults::{Expected, Part, Report, lasts, operator};
 use redisbench_e2e::json::count;
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone};
@@ -54,11 +54,11 @@ fn node_of(pod: &Pod) -> Result<String> {
 }
 
 fn lost(object: &Value) -> bool {
-    object.pointer("/status/shards/lost").and_then(Value::as_u64) > Some(0)
+    shards(object, "lost") > Some(0)
 }
 
 fn unreachable(object: &Value) -> bool {
-    object.pointer("/status/shards/unreachable").and_then(Value::as_u64) > Some(0)
+    shards(object, "unreachable") > Some(0)
 }
 
 fn one_lost() -> Expected<'static> {

@@ -9,7 +9,7 @@ use redisbench_e2e::benchmark::{SOON, phase};
 use redisbench_e2e::cluster::SYSTEM;
 use redisbench_e2e::faults::operator;
 use redisbench_e2e::faults::{Expected, Process, Report};
-use redisbench_e2e::{Benchmark, Cluster, TestNamespace, redis, run_alone, wait};
+use redisbench_e2e::{Benchmark, Cluster, TestNamespace, run_alone, wait};
 use serde_json::json;
 
 const HALF_A_MINUTE: Duration = Duration::from_secs(30);
@@ -25,12 +25,10 @@ fn the_leader_stands_still_while_another_takes_over() {
 }
 
 async fn stopped_leader(namespace: &TestNamespace) -> Result<()> {
-    redis::standalone(namespace, "redis").await?;
     let leader = operator::leader(&namespace.client).await?;
     let process = Process::of(&leader)?;
     let restarts = operator::restarts(&leader);
-    let benchmark = Benchmark::create(namespace, "run", &json!({"load": {"duration": "45s"}})).await?;
-    benchmark.measuring().await?;
+    let benchmark = Benchmark::measured(namespace, "run", &json!({"load": {"duration": "45s"}})).await?;
     let promised = "the other takes the Lease and the run; the old leader exits when continued, and writes nothing";
     let fault = "leader of two operators stopped until its Lease expired, then continued";
     let mut report = Report::open(namespace, &benchmark, fault, promised).await?;
@@ -65,11 +63,9 @@ fn a_helm_upgrade_in_mid_run() {
 }
 
 async fn upgraded(namespace: &TestNamespace) -> Result<()> {
-    redis::standalone(namespace, "redis").await?;
     let leader = operator::leader(&namespace.client).await?;
     let process = Process::of(&leader)?;
-    let benchmark = Benchmark::create(namespace, "run", &json!({"load": {"duration": "20s"}})).await?;
-    benchmark.measuring().await?;
+    let benchmark = Benchmark::measured(namespace, "run", &json!({"load": {"duration": "20s"}})).await?;
     let promised = "the old operator releases its Lease, the new one takes over immediately, and nothing is lost";
     let mut report = Report::open(namespace, &benchmark, "operator upgraded by Helm in mid-run", promised).await?;
     let upgrade = tokio::spawn(Cluster::get().upgrade(&["podAnnotations.upgraded=yes", "log.format=text"]));

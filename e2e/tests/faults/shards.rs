@@ -1,32 +1,26 @@
 //! The kernel kills a shard for want of memory.
 
 use anyhow::{Context, ensure};
-use redisbench_e2e::benchmark::{SOON, shard_index};
+use redisbench_e2e::benchmark::{SOON, shard_index, shards};
 use redisbench_e2e::faults::{Expected, Process, Report, take_memory_away};
 use redisbench_e2e::json::{count, list, text};
-use redisbench_e2e::{Benchmark, redis, run};
-use serde_json::{Value, json};
+use redisbench_e2e::{Benchmark, run};
+use serde_json::json;
 
 const PROMISED: &str =
     "the rest goes on; of the lost shard counts what it had told, the rest is unknown; Invalid, naming it";
 
-fn lost(object: &Value) -> bool {
-    object.pointer("/status/shards/lost").and_then(Value::as_u64) > Some(0)
-}
-
 #[test]
 fn out_of_memory() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "lost", &json!({"load": {"duration": "12s"}})).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "lost", &json!({"load": {"duration": "12s"}})).await?;
         let fault = "shard OOM-killed in mid-run, onLost Invalidate";
         let mut report = Report::open(&namespace, &benchmark, fault, PROMISED).await?;
         report.fault_ended();
         let pods = benchmark.pods().await?;
         let victim = pods.iter().find(|pod| shard_index(pod) == 1).context("no pod of shard 1")?;
         take_memory_away(&Process::of(victim)?).await?;
-        report.recovers("counted as lost", SOON, lost).await?;
+        report.recovers("counted as lost", SOON, |object| shards(object, "lost") > Some(0)).await?;
         let object = report.close(&Expected { verdicts: &["Invalid"], lost: 1, ..Expected::default() }).await?;
         let reasons = list(&object, "/status/verdict/reasons");
         let named = reasons.iter().find(|reason| reason["reason"] == "ShardLost").context("no ShardLost")?;

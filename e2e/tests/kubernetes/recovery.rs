@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use kube::{Resource, ResourceExt};
 use redisbench_e2e::accounts::{sent, served};
-use redisbench_e2e::benchmark::{SOON, check_numbers, condition, is_finished, message, phase, shard_index};
+use redisbench_e2e::benchmark::{SOON, check_numbers, condition, message, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
 use redisbench_e2e::faults::{Expected, Report, Server};
 use redisbench_e2e::json::{count, list, text};
-use redisbench_e2e::{Benchmark, TestNamespace, redis, run, run_alone, wait};
+use redisbench_e2e::{Benchmark, TestNamespace, run, run_alone, wait};
 use serde_json::json;
 
 /// Long enough to be disturbed during the load.
@@ -21,9 +21,8 @@ fn long() -> serde_json::Value {
 #[test]
 fn a_killed_operator_loses_nothing() {
     run_alone(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "killed", &long()).await?;
-        let before = benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "killed", &long()).await?;
+        let before = benchmark.get().await?;
         kill_operator(&namespace).await?;
         let object = benchmark.succeeded(SOON).await?;
         ensure!(
@@ -52,9 +51,7 @@ async fn kill_operator(namespace: &TestNamespace) -> Result<()> {
 #[test]
 fn a_killed_shard_is_named_by_the_verdict() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "lost", &long()).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "lost", &long()).await?;
         let pods = benchmark.pods().await?;
         let victim = pods.iter().find(|pod| shard_index(pod) == 1).context("no pod of shard 1")?;
         let at_once = DeleteParams::default().grace_period(0);
@@ -78,10 +75,8 @@ fn a_killed_shard_is_named_by_the_verdict() {
 #[test]
 fn an_evicted_shard_is_replaced_and_all_begin_again() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
         let spec = json!({"load": {"duration": "8s"}, "shards": {"onLost": "Restart"}});
-        let benchmark = Benchmark::create(&namespace, "evicted", &spec).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "evicted", &spec).await?;
         let fault = "shard evicted in mid-run (eviction API), onLost Restart";
         let promised = "the replacement is armed, and attempt 2 runs to its end";
         let report = Report::open(&namespace, &benchmark, fault, promised).await?;
@@ -99,10 +94,8 @@ fn an_evicted_shard_is_replaced_and_all_begin_again() {
 #[test]
 fn a_lost_shard_stops_the_others_if_asked_to() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
         let spec = json!({"load": {"duration": "60s"}, "shards": {"onLost": "Abort"}});
-        let benchmark = Benchmark::create(&namespace, "stopped", &spec).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "stopped", &spec).await?;
         let fault = "shard's pod deleted in mid-run, onLost Abort";
         let promised = "the others are stopped, the partial result is kept; Failed, naming the lost shard";
         let report = Report::open(&namespace, &benchmark, fault, promised).await?;
@@ -129,9 +122,7 @@ fn a_lost_shard_stops_the_others_if_asked_to() {
 #[test]
 fn an_abort_keeps_what_was_measured() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "aborted", &json!({"load": {"duration": "120s"}})).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::measured(&namespace, "aborted", &json!({"load": {"duration": "120s"}})).await?;
         benchmark.patch(&json!({"abort": true})).await?;
         let object = benchmark.finished(Duration::from_secs(20)).await?;
         ensure!(phase(&object) == "Aborted", "not Aborted: {}", object["status"]);
@@ -159,10 +150,7 @@ async fn pods_gone(namespace: &TestNamespace, benchmark: &Benchmark) -> Result<(
 #[test]
 fn a_deletion_leaves_nothing() {
     run(|namespace| async move {
-        redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "deleted", &json!({"load": {"duration": "120s"}})).await?;
-        let running = benchmark.measuring().await?;
-        ensure!(!is_finished(&running), "finished already");
+        let benchmark = Benchmark::measured(&namespace, "deleted", &json!({"load": {"duration": "120s"}})).await?;
         namespace.kubectl(&["delete", "redisbenchmark", "deleted", "--wait=true", "--timeout=30s"]).await?;
         benchmark.gone(Duration::from_secs(5)).await?;
         let limit = Duration::from_secs(60);
