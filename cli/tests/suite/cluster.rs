@@ -11,16 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{Program, run_with};
+use crate::usage::GOOD;
 
-const MANIFEST: &str = "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {name: tiny}
-spec:
-  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
-  workload: {operations: [{name: get, command: GET __key__}]}
-  load: {type: ClosedLoop, duration: 1s}
----
+/// Follows the benchmark in a manifest.
+const OTHERS: &str = "---
 apiVersion: v1
 kind: Secret
 metadata: {name: login}
@@ -141,8 +135,8 @@ async fn start(script: Script) -> (Server, TempDir) {
 }
 
 fn program(directory: &TempDir, arguments: &[&str]) -> Program {
-    let config = directory.path().join("config");
-    run_with(&[&["run", "-f", "-"], arguments].concat(), MANIFEST, &[("KUBECONFIG", config.to_str().unwrap())])
+    let (config, manifest) = (directory.path().join("config"), GOOD.to_owned() + OTHERS);
+    run_with(&[&["run", "-f", "-"], arguments].concat(), &manifest, &[("KUBECONFIG", config.to_str().unwrap())])
 }
 
 async fn finish(program: Program) -> (Option<i32>, String, String) {

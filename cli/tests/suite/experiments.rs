@@ -4,11 +4,11 @@ use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
 
-use crate::support::{Run, benchmark, number};
+use crate::support::{Run, benchmark, list, number, standalone};
 
 fn manifest(redis: &RedisServer, load: &str, more: &str) -> String {
     benchmark(
-        redis,
+        &standalone(redis.endpoint()),
         &format!(
             "
   workload:
@@ -24,14 +24,9 @@ fn manifest(redis: &RedisServer, load: &str, more: &str) -> String {
 
 fn succeeded(manifest: &str) -> (Value, String) {
     let finished = Run::local(manifest, &[]).finish();
-    let status = finished.object["status"].clone();
-    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let status = finished.succeeded().clone();
     assert!(status["result"].is_null(), "a line each");
     (status, finished.stderr)
-}
-
-fn list(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_default()
 }
 
 fn started(line: &Value) -> jiff::Timestamp {
@@ -50,7 +45,7 @@ fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
         let apart = started(&pair[1]).duration_since(started(&pair[0]));
         assert!(apart.as_millis() >= 300, "{apart}");
     }
-    let [cell] = &list(&status["repeats"])[..] else { panic!("{status:#}") };
+    let [cell] = list(&status["repeats"]) else { panic!("{status:#}") };
     assert_eq!(cell["trials"], serde_json::json!([0, 1, 2]));
     let of = |field: &str| lines.iter().map(|line| number(&line[field])).collect::<Vec<_>>();
     let rates = of("achievedPerSecond");
@@ -124,9 +119,7 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     let redis = RedisServer::start(&[]);
     let refused = |more: &str, said: &str| {
         let load = "type: ClosedLoop, connections: 4, requests: 400";
-        let finished = Run::local(&manifest(&redis, load, more), &[]).finish();
-        assert_eq!(finished.code, Some(2), "{}", finished.stderr);
-        assert!(finished.stderr.contains(said), "{}", finished.stderr);
+        Run::local(&manifest(&redis, load, more), &[]).finish().assert_refused(said);
     };
     refused("  sweep: [{field: load.pipelin, values: [1]}]", "did you mean load.pipeline?");
     refused(
@@ -183,7 +176,7 @@ fn targets_are_compared_in_turns() {
     let expected = ["redis", "other", "other", "redis", "other", "redis", "redis", "other", "redis", "other"];
     assert_eq!(targets, expected, "{stderr}");
     assert_eq!((one.calls("get"), other.calls("get")), (2_000, 2_000));
-    let [found] = &list(&status["comparison"])[..] else { panic!("{status:#}") };
+    let [found] = list(&status["comparison"]) else { panic!("{status:#}") };
     assert_eq!((found["target"].as_str(), found["baseline"].as_str()), (Some("other"), Some("redis")));
     assert_eq!((number(&found["pairs"]), found["metrics"].as_array().unwrap().len()), (5, 5));
     // Both have the same target rate, and reach it on a machine that is not busy.

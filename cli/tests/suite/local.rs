@@ -5,16 +5,13 @@ use std::fs;
 use redisbench_testkit::servers::RedisServer;
 use serde_json::json;
 
-use crate::support::{Run, number, rest};
+use crate::support::{Run, benchmark, number, rest, standalone};
 
 fn manifest(target: &str, load: &str) -> String {
-    format!(
-        "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, {target}}}]
+    benchmark(
+        target,
+        &format!(
+            "
   workload:
     operations:
     - {{name: get, weight: 3, command: GET __key__}}
@@ -24,8 +21,8 @@ spec:
   preload: {{mode: Always}}
   load: {{connections: 4, {load}}}
   shards: {{count: 2}}
-
 "
+        ),
     )
 }
 
@@ -35,18 +32,14 @@ const NOT_PROBED: &str = "  measurement: {probe: false}\n";
 
 const CLOSED: &str = "type: ClosedLoop, duration: 1s, warmup: 200ms";
 
-fn standalone(redis: &RedisServer) -> String {
-    format!("type: Standalone, endpoints: ['{}']", redis.endpoint())
-}
-
 #[test]
 fn closed_loop_counts_what_the_server_counts() {
     let redis = RedisServer::start(&[]);
-    let manifest = manifest(&standalone(&redis), CLOSED) + NOT_PROBED;
+    let manifest = manifest(&standalone(redis.endpoint()), CLOSED) + NOT_PROBED;
     let finished = Run::local(&manifest, &[]).finish();
     finished.assert_balanced();
     let result = finished.result();
-    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    finished.succeeded();
     assert_eq!(number(&result["requests"]["errors"]), 0);
     assert!(number(&result["requests"]["succeeded"]) > 0);
     assert!(result["serviceTime"].is_null(), "a closed loop has one latency");
@@ -88,13 +81,13 @@ fn keys_are_deleted_and_no_others() {
     for key in kept {
         redis.ask::<()>(&["SET", key, "kept"]);
     }
-    let manifest = manifest(&standalone(&redis), CLOSED).replace("  load:", "  cleanup: {keys: DeletePrefix}\n  load:");
+    let manifest =
+        manifest(&standalone(redis.endpoint()), CLOSED).replace("  load:", "  cleanup: {keys: DeletePrefix}\n  load:");
     let finished = Run::local(&manifest, &[]).finish();
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded", "{}", finished.stderr);
+    let status = finished.succeeded();
     assert_eq!(number(&status["result"]["preload"]["keys"]), 500);
     assert!(finished.stderr.contains("500 keys deleted"), "{}", finished.stderr);
-    let complete = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Finished").unwrap();
+    let complete = finished.condition("Finished");
     assert!(complete["message"].as_str().unwrap().ends_with("; 500 keys deleted"), "{complete}");
     assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 4);
     assert_eq!(redis.ask::<u64>(&["EXISTS", kept[0], kept[1], kept[2], kept[3]]), 4);
@@ -111,12 +104,11 @@ fn open_loop_schedules_rate_times_duration() {
     assert_eq!(number(&result["throughput"]["targetPerSecond"]), 1000);
     assert!(result["serviceTime"]["p50Nanoseconds"].is_u64());
     assert!(finished.stderr.contains("a throwaway redis-server at 127.0.0.1:"), "{}", finished.stderr);
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded");
+    let status = finished.succeeded();
     assert_eq!(status["shards"]["finished"], 2);
     assert_eq!(status["trial"]["attempt"], 1);
     assert!(status["synchronization"]["commonWindowMilliseconds"].is_u64());
-    let finished = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Finished").unwrap();
+    let finished = finished.condition("Finished");
     assert_eq!((&finished["status"], &finished["reason"]), (&json!("True"), &json!("Succeeded")));
 }
 
@@ -235,11 +227,10 @@ fn password_is_in_no_argument_environment_or_output() {
 #[test]
 fn wrong_password_fails_and_says_what_to_do() {
     let redis = RedisServer::start(&["--requirepass", "right"]);
-    let finished = Run::local(&with_secret(&standalone(&redis), CLOSED, "surely-wrong"), &[]).finish();
+    let finished = Run::local(&with_secret(&standalone(redis.endpoint()), CLOSED, "surely-wrong"), &[]).finish();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert_eq!(finished.object["status"]["phase"], "Failed");
-    let conditions = finished.object["status"]["conditions"].as_array().unwrap();
-    let failed = conditions.iter().find(|condition| condition["type"] == "Failed").unwrap();
+    let failed = finished.condition("Failed");
     assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("AuthenticationFailed")));
     assert!(!finished.stderr.contains("surely-wrong"), "{}", finished.stderr);
     assert!(!finished.object.to_string().contains("surely-wrong"));

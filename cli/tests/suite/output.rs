@@ -7,11 +7,11 @@ use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::timeline::Buckets;
 use serde_json::Value;
 
-use crate::support::{Run, benchmark, number};
+use crate::support::{Run, benchmark, number, standalone};
 
 fn manifest(redis: &RedisServer, more: &str) -> String {
     benchmark(
-        redis,
+        &standalone(redis.endpoint()),
         &format!(
             "
   workload:
@@ -57,7 +57,7 @@ fn the_full_result_is_saved_and_its_seconds_are_its_total() {
     let directory = temporary.path().join("results/today");
     let output = ["--output-dir", directory.to_str().unwrap()];
     let finished = Run::local(&manifest(&redis, ""), &output).finish();
-    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    finished.succeeded();
     assert_eq!(files(&directory), ["tiny-trial-0.json"]);
     let full = document(&directory.join("tiny-trial-0.json"));
     assert_eq!((&full["benchmark"], &full["runId"]), (&"tiny".into(), &finished.object["status"]["runId"]));
@@ -72,9 +72,7 @@ fn the_full_result_is_saved_and_its_seconds_are_its_total() {
     }
 
     let again = Run::local(&manifest(&redis, ""), &output).finish();
-    assert_eq!(again.code, Some(2), "{}", again.stderr);
-    let said = format!("--output-dir {}: has tiny-trial-0.json of an earlier run", directory.display());
-    assert!(again.stderr.contains(&said), "{}", again.stderr);
+    again.assert_refused(&format!("--output-dir {}: has tiny-trial-0.json of an earlier run", directory.display()));
     assert_eq!(document(&directory.join("tiny-trial-0.json")), full);
 }
 
@@ -84,7 +82,7 @@ fn several_trials_have_a_file_each_and_one_for_all() {
     let directory = tempfile::tempdir().unwrap();
     let output = ["--output-dir", directory.path().to_str().unwrap()];
     let finished = Run::local(&manifest(&redis, "  repeats: {count: 2}"), &output).finish();
-    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    finished.succeeded();
     assert_eq!(files(directory.path()), ["tiny-experiment.json", "tiny-trial-0.json", "tiny-trial-1.json"]);
     for index in 0..2 {
         let full = document(&directory.path().join(format!("tiny-trial-{index}.json")));
@@ -105,8 +103,6 @@ fn a_directory_that_cannot_be_written_to_is_refused_before_any_load() {
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let finished = Run::local(&manifest(&redis, ""), &["--output-dir", file.to_str().unwrap()]).finish();
-    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
-    let said = format!("--output-dir {}: must be a writable directory: ", file.display());
-    assert!(finished.stderr.contains(&said), "{}", finished.stderr);
+    finished.assert_refused(&format!("--output-dir {}: must be a writable directory: ", file.display()));
     assert_eq!(redis.calls("get") + redis.calls("set"), 0);
 }

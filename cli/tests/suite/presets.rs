@@ -4,11 +4,11 @@ use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_testkit::servers::{RedisServer, wait_until};
 use serde_json::Value;
 
-use crate::support::{Run, benchmark, number, rest};
+use crate::support::{Run, benchmark, number, rest, standalone};
 
 fn manifest(redis: &RedisServer, preset: &str, load: &str) -> String {
     benchmark(
-        redis,
+        &standalone(redis.endpoint()),
         &format!(
             "
   workload:
@@ -33,8 +33,7 @@ fn all_presets_run_one_after_the_other_on_keys_of_their_own() {
     let presets = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
     let finished = Run::local(&manifest(&redis, &presets, load), &[]).finish();
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let status = finished.succeeded();
     assert!(status["result"].is_null(), "a line each");
     let names: Vec<_> = lines(&finished.object).iter().map(|line| line["preset"].as_str().unwrap()).collect();
     assert_eq!(names.join(", "), presets);
@@ -94,7 +93,7 @@ fn what_takes_elements_reports_the_share_of_empty_replies() {
         })
         .collect();
     let finished = run.finish();
-    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    finished.succeeded();
     let elements = 600 + 6 + 1_000;
     for (line, robbed) in lines(&finished.object).iter().zip(robbed) {
         let succeeded = number(&line["requests"]["succeeded"]);
@@ -123,9 +122,7 @@ fn a_preset_that_is_none_is_refused_with_what_there_is() {
     let redis = RedisServer::start(&[]);
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
     let finished = Run::local(&manifest(&redis, "set, geet", load), &[]).finish();
-    assert_eq!(finished.code, Some(2));
-    assert!(finished.stderr.contains("spec.workload.preset: geet: is unknown; supported are ping_mbulk, set, get"));
+    finished.assert_refused("spec.workload.preset: geet: is unknown; supported are ping_mbulk, set, get");
     let baseline = Run::local(&manifest(&redis, "set, get", load), &["--baseline"]).finish();
-    assert_eq!(baseline.code, Some(2), "{}", baseline.stderr);
-    assert!(baseline.stderr.contains("makes 2 trials"), "{}", baseline.stderr);
+    baseline.assert_refused("makes 2 trials");
 }

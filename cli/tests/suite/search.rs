@@ -8,16 +8,13 @@ use std::time::{Duration, Instant};
 
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Run, number};
+use crate::support::{Run, benchmark, list, number, standalone};
 
 fn manifest(endpoint: &str, search: &str, load: &str) -> String {
-    format!(
-        "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{endpoint}']}}]
+    benchmark(
+        &standalone(endpoint),
+        &format!(
+            "
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
@@ -25,6 +22,7 @@ spec:
   load: {{type: OpenLoop, connections: {load}, warmup: 2s}}
   shards: {{count: 2}}
 "
+        ),
     )
 }
 
@@ -40,12 +38,11 @@ fn one_rate(endpoint: &str, max: &str) -> String {
 fn a_rate_that_is_out_of_reach_is_said_to_be() {
     let redis = RedisServer::start(&[]);
     let finished = Run::local(&one_rate(&paced(&redis).to_string(), "1ms"), &[]).finish();
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let status = finished.succeeded();
     assert_eq!(finished.code, Some(4), "{}", finished.stderr);
     assert_eq!(status["search"]["ending"], "MinFailed", "{status:#}");
     assert_eq!(number(&status["search"]["firstBadPerSecond"]), 200, "{status:#}");
-    let steps = status["trials"].as_array().unwrap();
+    let steps = list(&status["trials"]);
     assert_eq!(steps.len(), 2, "{status:#}");
     for step in steps {
         assert_eq!(
@@ -137,11 +134,10 @@ fn a_known_capacity_is_found_within_the_tolerance() {
 fn the_answer_is_confirmed_by_three_fresh_trials() {
     let redis = RedisServer::start(&[]);
     let finished = Run::local(&one_rate(&redis.endpoint(), "10m"), &[]).finish();
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let status = finished.succeeded();
     assert_eq!(status["search"]["ending"], "MaxPassed", "{status:#}");
     assert_eq!(number(&status["search"]["lastGoodPerSecond"]), 200, "{status:#}");
     let confirmations: Vec<_> =
-        status["trials"].as_array().unwrap().iter().map(|step| step["search"]["confirmation"].as_u64()).collect();
+        list(&status["trials"]).iter().map(|step| step["search"]["confirmation"].as_u64()).collect();
     assert_eq!(confirmations, [None, Some(1), Some(2), Some(3)], "{status:#}");
 }

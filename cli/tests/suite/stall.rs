@@ -4,15 +4,10 @@ use std::time::{Duration, Instant};
 
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Run, number};
+use crate::support::{Run, benchmark, list, number, standalone};
 
 /// 5,000 requests per second for 10 s. The windows have room for 800 requests, which are lost when the server stops: 1.6 %.
-const MANIFEST: &str = "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {name: stall}
-spec:
-  targets: [{name: redis, type: Standalone, endpoints: ['ADDRESS']}]
+const SPEC: &str = "
   workload:
     operations: [{name: get, weight: 1, command: GET __key__}]
     keys: {count: 1000}
@@ -33,7 +28,7 @@ const STOP: Duration = Duration::from_secs(2);
 #[test]
 fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
     let redis = RedisServer::start(&[]);
-    let run = Run::local(&MANIFEST.replace("ADDRESS", &redis.endpoint()), &[]);
+    let run = Run::local(&benchmark(&standalone(redis.endpoint()), SPEC), &[]);
     while redis.calls("get") < 15_000 {
         std::thread::park_timeout(Duration::from_millis(50));
     }
@@ -49,13 +44,12 @@ fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
     let lost = number(&result["requests"]["unanswered"]);
     assert!(lost >= number(&result["requests"]["scheduled"]) / 100, "{:#}", result["requests"]);
     // The first request of a connection times out, and all later ones on it fail too.
-    let timeout = result["errors"].as_array().unwrap().iter().find(|error| error["kind"] == "Timeout").unwrap();
+    let timeout = list(&result["errors"]).iter().find(|error| error["kind"] == "Timeout").unwrap();
     assert_eq!(timeout["firstMessage"].as_str().unwrap().split(" (").next(), Some("no reply within 1000 ms"));
     // The quantile over all requests is unknown, so there must be no number.
     let response = &result["responseTime"];
     assert!(response["p99Nanoseconds"].is_null() && response["p50Nanoseconds"].is_u64(), "{response:#}");
-    let percentiles = response["percentiles"].as_array().unwrap();
-    let p99 = percentiles.iter().find(|one| one["percentile"] == "99").unwrap();
+    let p99 = list(&response["percentiles"]).iter().find(|one| one["percentile"] == "99").unwrap();
     assert!(number(&p99["moreThanNanoseconds"]) >= 1_000_000_000, "{p99}");
     assert!(status["summary"]["p99"].as_str().unwrap().starts_with("> "), "{:#}", status["summary"]);
     // The quantile over successful requests is known, in a separate field.

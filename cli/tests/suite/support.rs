@@ -1,13 +1,14 @@
 //! Starts the program.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use redisbench_testkit::servers::RedisServer;
 use redisbench_testkit::status::imbalances;
+pub use redisbench_testkit::status::list;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -99,6 +100,25 @@ impl Finished {
         result
     }
 
+    /// The status, which must be that of a success.
+    pub fn succeeded(&self) -> &Value {
+        let status = &self.object["status"];
+        assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", self.stderr);
+        status
+    }
+
+    /// The condition of this kind.
+    pub fn condition(&self, kind: &str) -> &Value {
+        let conditions = list(&self.object["status"]["conditions"]);
+        conditions.iter().find(|condition| condition["type"] == kind).unwrap()
+    }
+
+    /// Asserts that it was refused before it began, because of `why`.
+    pub fn assert_refused(&self, why: &str) {
+        assert_eq!(self.code, Some(2), "{}", self.stderr);
+        assert!(self.stderr.contains(why), "{}", self.stderr);
+    }
+
     /// Asserts every sum that must hold in a result.
     pub fn assert_balanced(&self) {
         let result = self.result();
@@ -128,18 +148,22 @@ fn processes_in(directory: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// A manifest of a benchmark against a server; `spec` is the part after the targets.
-pub fn benchmark(server: &RedisServer, spec: &str) -> String {
+/// A server as a target.
+pub fn standalone(endpoint: impl Display) -> String {
+    format!("type: Standalone, endpoints: ['{endpoint}']")
+}
+
+/// A manifest of a benchmark of `target`; `spec` is the part after the targets.
+pub fn benchmark(target: &str, spec: &str) -> String {
     format!(
         "
 apiVersion: redisbench.dev/v1alpha1
 kind: RedisBenchmark
 metadata: {{name: tiny}}
 spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  targets: [{{name: redis, {target}}}]
 {spec}
-",
-        server.endpoint()
+"
     )
 }
 

@@ -1,14 +1,13 @@
 //! `spec.thresholds` with a real Redis.
 
 use redisbench_testkit::servers::RedisServer;
-use serde_json::Value;
 
-use crate::support::{Run, benchmark, number};
+use crate::support::{Run, benchmark, number, standalone};
 
 /// A closed loop, because an open one counts what a busy machine did not send in time as errors.
 fn manifest(redis: &RedisServer, thresholds: &str, duration: &str) -> String {
     benchmark(
-        redis,
+        &standalone(redis.endpoint()),
         &format!(
             "
   workload:
@@ -22,10 +21,6 @@ fn manifest(redis: &RedisServer, thresholds: &str, duration: &str) -> String {
 "
         ),
     )
-}
-
-fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
-    status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == kind).unwrap()
 }
 
 #[test]
@@ -46,7 +41,7 @@ fn thresholds_are_judged_by_operation_and_by_window() {
     let wrong = &status["result"]["operations"][1]["requests"];
     assert_eq!((&of(2)["failedRequests"], &of(2)["ofRequests"]), (&wrong["errors"], &wrong["scheduled"]));
     assert_eq!(of(3)["node"], redis.endpoint());
-    let met = condition(status, "ThresholdsMet");
+    let met = finished.condition("ThresholdsMet");
     assert_eq!((met["status"].as_str(), met["reason"].as_str()), (Some("False"), Some("ThresholdFailed")));
     // A tenth of all requests fail, so the result is Invalid.
     assert_eq!((status["verdict"]["value"].as_str(), finished.code), (Some("Invalid"), Some(1)));
@@ -60,7 +55,7 @@ fn a_threshold_that_does_not_hold_stops_the_load() {
     let finished = Run::local(&manifest(&redis, thresholds, "10m"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!((status["phase"].as_str(), finished.code), (Some("Failed"), Some(4)), "{}", finished.stderr);
-    let failed = condition(status, "Failed");
+    let failed = finished.condition("Failed");
     assert_eq!(failed["reason"], "ThresholdFailed");
     assert!(failed["message"].as_str().unwrap().contains("must be at most 1.00 %"), "{failed}");
     let requests = &status["result"]["requests"];

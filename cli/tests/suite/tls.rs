@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use redisbench_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 
-use crate::support::{Run, number};
+use crate::support::{Run, list, number};
 
 /// A redis-server with TLS that requires its own certificate from clients, unless `arguments` override that. Returns its port, certificate
 /// and key too.
@@ -54,11 +54,9 @@ fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
     for (tls, noted) in [(&trusted, false), (&anyone, true)] {
         let finished = Run::local(&manifest(port, tls, &certificate, &key), &[]).finish();
         finished.assert_balanced();
-        let status = &finished.object["status"];
-        assert_eq!(status["phase"], "Succeeded", "{}", finished.stderr);
+        let status = finished.succeeded();
         assert_eq!(number(&status["result"]["requests"]["errors"]), 0);
-        let reasons = status["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
-        let note = reasons.iter().find(|reason| reason["reason"] == "NotVerified");
+        let note = list(&status["verdict"]["reasons"]).iter().find(|reason| reason["reason"] == "NotVerified");
         assert_eq!(note.map(|note| &note["severity"]), noted.then_some(&json!("Valid")), "{status:#}");
         let secret = key.lines().nth(1).unwrap();
         assert!(!finished.object.to_string().contains(secret) && !finished.stderr.contains(secret));
@@ -67,7 +65,7 @@ fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
     let baseline = Run::local(&manifest(port, &trusted, &certificate, &key), &["--baseline", "--shards", "1"]).finish();
     assert_eq!(baseline.code, Some(0), "{}", baseline.stderr);
     let throwaway = Run::local(&manifest(port, &trusted, &certificate, &key), &["--with-redis"]).finish();
-    assert_eq!(throwaway.object["status"]["phase"], "Succeeded", "{}", throwaway.stderr);
+    throwaway.succeeded();
     assert!(throwaway.stderr.contains("with TLS from a throwaway CA"), "{}", throwaway.stderr);
 }
 
@@ -79,8 +77,7 @@ fn a_certificate_of_somebody_else_fails_the_run() {
     let tls = json!({"caSecretRef": {"name": "ca"}});
     let finished = Run::local(&manifest(port, &tls, &stranger, &key), &[]).finish();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
-    let conditions = finished.object["status"]["conditions"].as_array().unwrap();
-    let failed = conditions.iter().find(|condition| condition["type"] == "Failed").unwrap();
+    let failed = finished.condition("Failed");
     assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("TlsFailed")));
     let message = failed["message"].as_str().unwrap();
     assert!(message.contains("spec.targets[0].tls.caSecretRef") && message.contains("unknown issuer"), "{message}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::run;
 
-const GOOD: &str = "
+pub const GOOD: &str = "
 apiVersion: redisbench.dev/v1alpha1
 kind: RedisBenchmark
 metadata: {name: tiny}

@@ -2,11 +2,11 @@
 
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Run, benchmark, number};
+use crate::support::{Run, benchmark, list, number, standalone};
 
 fn manifest(redis: &RedisServer, load: &str) -> String {
     benchmark(
-        redis,
+        &standalone(redis.endpoint()),
         &format!(
             "
   workload:
@@ -25,8 +25,7 @@ fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
     let load =
         "type: OpenLoop, openLoop: {rate: 300}, connections: 4, warmup: 90s, warmupEnds: WhenSettled, duration: 2s";
     let finished = Run::local(&manifest(&redis, load), &[]).finish();
-    let status = &finished.object["status"];
-    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let status = finished.succeeded();
     let warmup = number(&status["synchronization"]["warmupMilliseconds"]);
     assert!((10_000..90_000).contains(&warmup), "{status:#}");
     assert_eq!(number(&status["synchronization"]["commonWindowMilliseconds"]), 2_000);
@@ -37,22 +36,22 @@ fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
     assert!(warm.abs_diff(warmup * 300 / 1_000) <= 2, "{warm} in {warmup} ms");
     assert_eq!(redis.calls("get"), warm + 600);
     assert!(finished.stderr.contains("warming up"), "{}", finished.stderr);
-    let reasons = status["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
+    let reasons = list(&status["verdict"]["reasons"]);
     assert!(reasons.iter().all(|reason| reason["reason"] != "Unreconciled"), "{reasons:#?}");
 }
 
 #[test]
 fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
     let redis = RedisServer::start(&[]);
-    let refused = |load: &str| {
-        let finished = Run::local(&manifest(&redis, load), &[]).finish();
-        assert_eq!(finished.code, Some(2));
-        finished.stderr
-    };
-    let said = refused("type: ClosedLoop, warmup: 60s, warmupEnds: WhenSettled, requests: 100");
-    assert!(said.contains("spec.load.warmupEnds") && said.contains("requires load.duration"), "{said}");
-    let said = refused("type: ClosedLoop, warmup: 10s, warmupEnds: WhenSettled, duration: 5s");
-    assert!(said.contains("spec.load.warmup") && said.contains("15s"), "{said}");
+    for (load, field, why) in [
+        ("warmup: 60s, requests: 100", "spec.load.warmupEnds", "requires load.duration"),
+        ("warmup: 10s, duration: 5s", "spec.load.warmup", "15s"),
+    ] {
+        let load = format!("type: ClosedLoop, warmupEnds: WhenSettled, {load}");
+        let refused = Run::local(&manifest(&redis, &load), &[]).finish();
+        refused.assert_refused(field);
+        refused.assert_refused(why);
+    }
 }
 
 #[test]

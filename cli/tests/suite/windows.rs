@@ -4,32 +4,22 @@ use redisbench_testkit::log::{assert_begins, assert_ends, now};
 use redisbench_testkit::servers::{RedisCluster, wait_until};
 use serde_json::Value;
 
-use crate::support::{Run, number};
+use crate::support::{Run, benchmark, list, number};
 
-fn manifest(cluster: &RedisCluster) -> String {
-    format!(
-        "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: windows}}
-spec:
-  targets: [{{name: redis, type: Cluster, endpoints: ['{}']}}]
+const SPEC: &str = "
   workload:
-    operations: [{{name: get, command: GET __key__}}]
-    keys: {{count: 1000}}
-  preload: {{mode: Always}}
+    operations: [{name: get, command: GET __key__}]
+    keys: {count: 1000}
+  preload: {mode: Always}
   load:
     type: OpenLoop
-    openLoop: {{rate: 1500, unsentAfter: 10s}}
+    openLoop: {rate: 1500, unsentAfter: 10s}
     connections: 18
     duration: 8s
     warmup: 0s
-    timeouts: {{request: 2s}}
-  shards: {{count: 3}}
-",
-        cluster.nodes[1].endpoint()
-    )
-}
+    timeouts: {request: 2s}
+  shards: {count: 3}
+";
 
 /// An outage, in milliseconds since the Unix epoch.
 #[derive(Debug)]
@@ -41,11 +31,10 @@ struct Window {
 }
 
 fn windows(status: &Value) -> Vec<Window> {
-    let all = status["topology"]["unavailability"].as_array().cloned().unwrap_or_default();
     let window = |told: &Value| {
         let start: jiff::Timestamp = told["startAt"].as_str().unwrap().parse().unwrap();
         let from = u64::try_from(start.as_millisecond()).unwrap();
-        let ranges = told["ranges"].as_array().unwrap().iter().map(|range| range.as_str().unwrap().to_owned());
+        let ranges = list(&told["ranges"]).iter().map(|range| range.as_str().unwrap().to_owned());
         Window {
             node: told["node"].as_str().unwrap().to_owned(),
             ranges: ranges.collect(),
@@ -53,14 +42,15 @@ fn windows(status: &Value) -> Vec<Window> {
             until: from + number(&told["lengthMilliseconds"]),
         }
     };
-    all.iter().map(window).collect()
+    list(&status["topology"]["unavailability"]).iter().map(window).collect()
 }
 
 #[test]
 fn three_shards_say_together_what_the_servers_log() {
     let mut cluster = RedisCluster::start(3);
     cluster.add_replica(0);
-    let run = Run::local(&manifest(&cluster), &[]);
+    let target = format!("type: Cluster, endpoints: ['{}']", cluster.nodes[1].endpoint());
+    let run = Run::local(&benchmark(&target, SPEC), &[]);
     wait_until("the load runs", || cluster.nodes[0].calls("get") > 200);
     let killed = now();
     cluster.nodes[0].kill();
