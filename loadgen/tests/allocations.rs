@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
 use redisbench_testkit::processes::Running;
 use redisbench_wire::Detail;
@@ -66,21 +66,6 @@ impl NullServer {
         let address = |line: String| line.strip_prefix("serving on ").unwrap().parse().unwrap();
         let addresses = lines.map(|line| address(line.unwrap())).collect();
         Self { addresses, _process: process }
-    }
-
-    fn topology(&self) -> Topology {
-        let node = |address: &SocketAddr| {
-            let label = address.to_string();
-            NodeAddress { id: label.clone(), address: *address, label }
-        };
-        let nodes: Vec<_> = self.addresses.iter().map(node).collect();
-        let parts = u16::try_from(nodes.len()).unwrap();
-        let slots: Vec<u16> = (0..16_384).map(|slot| slot % parts).collect();
-        Topology {
-            nodes,
-            slots: (parts > 1).then(|| slots.into_boxed_slice().try_into().unwrap()),
-            ..Topology::default()
-        }
     }
 }
 
@@ -146,7 +131,7 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
         let config = EngineConfig {
             plan: plan.into(),
             workers: 1,
-            topology: Arc::new(server.topology()),
+            topology: Arc::new(Topology::of(&server.addresses)),
             reads: Vec::new(),
             handshake: Handshake::default(),
             tls: None,

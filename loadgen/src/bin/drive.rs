@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Parser;
-use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan};
@@ -67,7 +67,7 @@ async fn main() -> anyhow::Result<()> {
         EngineConfig {
             plan: plan(&options).into(),
             workers: options.workers,
-            topology: Arc::new(topology(&options.addresses)),
+            topology: Arc::new(Topology::of(&options.addresses)),
             reads: Vec::new(),
             handshake: Handshake::default(),
             tls: options.tls_ca.as_deref().map(tls).transpose()?,
@@ -136,20 +136,6 @@ fn tls(authorities: &Path) -> anyhow::Result<Tls> {
     }
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     Ok(Tls { config: Arc::new(config), server_name: Some(ServerName::try_from("localhost")?) })
-}
-
-fn topology(addresses: &[SocketAddr]) -> Topology {
-    let node = |address: &SocketAddr| {
-        let label = address.to_string();
-        NodeAddress { id: label.clone(), address: *address, label }
-    };
-    let owner = |slot: usize| {
-        let owns = |node: &usize| slot < SLOTS * (node + 1) / addresses.len();
-        (0..addresses.len()).find(owns).and_then(|node| u16::try_from(node).ok()).unwrap_or(u16::MAX)
-    };
-    let slots: Box<[u16]> = (0..SLOTS).map(owner).collect();
-    let slots = (addresses.len() > 1).then(|| slots.try_into().ok()).flatten();
-    Topology { nodes: addresses.iter().map(node).collect(), slots, ..Topology::default() }
 }
 
 /// The most memory that this process ever had.

@@ -33,6 +33,14 @@ pub struct NodeAddress {
     pub label: String,
 }
 
+/// A server known only by its address.
+impl From<SocketAddr> for NodeAddress {
+    fn from(address: SocketAddr) -> Self {
+        let label = address.to_string();
+        Self { id: label.clone(), address, label }
+    }
+}
+
 /// A server as reported by the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -47,6 +55,14 @@ pub struct Member {
 }
 
 impl Topology {
+    /// Servers known only by their addresses. Several share the slots evenly.
+    pub fn of(addresses: &[SocketAddr]) -> Self {
+        let owner = |slot: usize| u16::try_from(slot * addresses.len() / SLOTS).unwrap_or(UNCOVERED);
+        let slots: Box<[u16]> = (0..SLOTS).map(owner).collect();
+        let slots = slots.try_into().ok().filter(|_| addresses.len() > 1);
+        Self { nodes: addresses.iter().map(|address| (*address).into()).collect(), slots, ..Self::default() }
+    }
+
     /// Returns whether a node serves reads only.
     pub fn is_replica(&self, node: usize) -> bool {
         let has = |slots: &Option<Box<[u16; SLOTS]>>| {

@@ -138,12 +138,7 @@ async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
     ];
     let server = Script::start("", CLUSTER).await;
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().to_string();
-    let node = crate::cluster::NodeAddress {
-        id: "a".into(),
-        address: server.endpoint.parse().unwrap(),
-        label: server.endpoint.clone(),
-    };
-    let known = Topology { nodes: vec![node], ..Topology::default() };
+    let known = Topology::of(&[server.endpoint.parse().unwrap()]);
     let finding = look(&plan(Kind::Cluster, &[&closed]), &Access::default(), Some(&known), false).await;
     let Finding::Found(found) = finding else { panic!("{finding:?}") };
     assert_eq!((found.topology.nodes[0].id.as_str(), found.topology.nodes[0].label.as_str()), ("a", "127.0.0.1:7"));

@@ -262,11 +262,7 @@ async fn a_killed_node_costs_its_own_requests_only() {
 #[tokio::test]
 async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
     let [first, joined] = [Peer::start(), Peer::start()];
-    let servers = |nodes: Vec<NodeAddress>, owner: u16| Servers {
-        nodes,
-        slots: Some(Box::new([owner; 16384])),
-        ..Servers::default()
-    };
+    let servers = |nodes, owner| Servers { nodes, slots: Some(Box::new([owner; 16384])), ..Servers::default() };
     let mut plan = cluster_plan();
     (plan.connections, plan.pipeline) = (2, 4);
     plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };

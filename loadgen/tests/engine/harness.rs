@@ -37,12 +37,7 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
 }
 
 pub fn standalone(server: &RedisServer) -> Topology {
-    let label = server.address().to_string();
-    Topology {
-        nodes: vec![NodeAddress { id: label.clone(), address: server.address(), label }],
-        slots: None,
-        ..Topology::default()
-    }
+    Topology::of(&[server.address()])
 }
 
 pub fn topology(cluster: &RedisCluster) -> Topology {

@@ -1,7 +1,7 @@
 //! Servers that violate the protocol. Each violation costs one connection and counted errors, nothing more.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
@@ -10,39 +10,30 @@ use redisbench_wire::limits;
 use redisbench_wire::plan::Bound;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, plan};
-use crate::peer::Peer;
+use crate::peer::{Peer, listen};
 
 /// Replies to the first data on each connection with `answer`, in pieces, and then waits for the client to disconnect.
 fn server(answer: Vec<u8>) -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (Ok(mut stream), answer) = (stream, answer.clone()) else { return };
-            std::thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                if stream.read(&mut buffer).unwrap_or(0) == 0 {
-                    return;
-                }
-                for piece in answer.chunks(1 << 16) {
-                    if stream.write_all(piece).is_err() {
-                        return;
-                    }
-                }
-                while stream.read(&mut buffer).unwrap_or(0) > 0 {}
-            });
+    listen(move |mut stream| {
+        let mut buffer = [0; 4096];
+        if stream.read(&mut buffer).unwrap_or(0) == 0 {
+            return;
         }
-    });
-    address
+        for piece in answer.chunks(1 << 16) {
+            if stream.write_all(piece).is_err() {
+                return;
+            }
+        }
+        while stream.read(&mut buffer).unwrap_or(0) > 0 {}
+    })
 }
 
 async fn errors_of(answer: &[u8]) -> Vec<String> {
     let address = server(answer.to_vec());
-    let node = NodeAddress { id: "hostile".into(), address, label: address.to_string() };
     let mut plan = plan();
     plan.pipeline = 2;
     plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None, ..Topology::default() }, 1);
+    let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
     bench.connect().await;
     bench.start(1);
     let snapshot = bench.finished(1).await;
@@ -143,12 +134,11 @@ async fn an_endless_body_ends_with_the_request_timeout() {
 async fn kinds_of_errors_are_bounded() {
     let answer: String = (0..200).map(|kind| format!("-KIND{kind} {}\r\n", "x".repeat(2000))).collect();
     let address = server(answer.into_bytes());
-    let node = NodeAddress { id: "hostile".into(), address, label: address.to_string() };
     let mut plan = plan();
     plan.connections = 1;
     plan.pipeline = 200;
     plan.bound = Bound::Requests { count: 200, max_nanoseconds: 1000 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None, ..Topology::default() }, 1);
+    let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
     let snapshot = bench.run().await;
     assert_eq!(snapshot.total.errors, 200);
     assert_eq!(snapshot.errors.len(), limits::ERROR_KINDS);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_wire::plan::{Bound, PipelineMode, TrialPlan};
 
 use crate::harness::{SECOND, operation, plan, run};
@@ -106,10 +106,7 @@ async fn account(change: impl FnOnce(&mut TrialPlan), workers: usize) -> Account
     plan.timeouts.request_nanoseconds = 30 * SECOND;
     plan.bound = Bound::Requests { count: 60, max_nanoseconds: 60 * SECOND };
     change(&mut plan);
-    let label = address.to_string();
-    let topology =
-        Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None, ..Topology::default() };
-    let snapshot = run(plan, topology, workers).await;
+    let snapshot = run(plan, Topology::of(&[address]), workers).await;
     let account = told.recv_timeout(Duration::from_secs(30)).unwrap();
     assert_eq!(snapshot.total.succeeded, account.connections.iter().map(|seen| seen.total as u64).sum::<u64>());
     account

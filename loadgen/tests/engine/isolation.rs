@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redisbench_loadgen::cluster::{SLOTS, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
 use redisbench_testkit::servers::RedisServer;
@@ -89,12 +89,7 @@ async fn a_backlog_goes_out_as_fast_as_replies_come() {
 /// Three servers with a third of the slots each.
 fn cluster() -> ([Peer; 3], Topology) {
     let peers = [Peer::start(), Peer::start(), Peer::start()];
-    let mut slots = Box::new([0; SLOTS]);
-    for (slot, node) in slots.iter_mut().enumerate() {
-        *node = (slot * 3 / SLOTS) as u16;
-    }
-    let topology =
-        Topology { nodes: peers.iter().map(Peer::node).collect(), slots: Some(slots), ..Topology::default() };
+    let topology = Topology::of(&peers.each_ref().map(|peer| peer.node().address));
     (peers, topology)
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::{PATIENCE, wait_until};
@@ -16,14 +16,6 @@ fn start(change: impl FnOnce(&mut NullServerConfig)) -> NullServer {
     let mut config = NullServerConfig { listen, cluster_nodes: 0, value_bytes: 100, threads: 1 };
     change(&mut config);
     NullServer::start(&config).unwrap()
-}
-
-fn topology(server: &NullServer) -> Topology {
-    let node = |address: &SocketAddr| {
-        let label = address.to_string();
-        NodeAddress { id: label.clone(), address: *address, label }
-    };
-    Topology { nodes: server.addresses().iter().map(node).collect(), slots: None, ..Topology::default() }
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -91,7 +83,7 @@ async fn the_engine_counts_what_the_server_counts() {
     let mut plan = plan();
     (plan.connections, plan.pipeline) = (8, 16);
     plan.bound = redisbench_wire::plan::Bound::Requests { count: 50_000, max_nanoseconds: 60 * SECOND };
-    let snapshot = run(plan, topology(&server), 2).await;
+    let snapshot = run(plan, Topology::of(server.addresses()), 2).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (50_000, 0));
     assert_eq!(commands(&server), 50_001, "its own INFO is the last");
 }

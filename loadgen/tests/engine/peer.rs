@@ -64,29 +64,35 @@ impl Line {
     }
 }
 
-impl Peer {
-    pub fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
-        let all = Arc::clone(&shared);
-        std::thread::spawn(move || {
+/// Serves each connection on a thread of its own. Stops with the test.
+pub fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let serve = &serve;
+        std::thread::scope(|threads| {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&all);
-                std::thread::spawn(move || shared.serve(stream));
+                threads.spawn(move || serve(stream));
             }
         });
-        Self { address, shared }
+    });
+    address
+}
+
+impl Peer {
+    pub fn start() -> Self {
+        let shared = Arc::new(Shared::default());
+        let all = Arc::clone(&shared);
+        Self { address: listen(move |stream| all.serve(stream)), shared }
     }
 
     pub fn node(&self) -> NodeAddress {
-        let label = self.address.to_string();
-        NodeAddress { id: label.clone(), address: self.address, label }
+        self.address.into()
     }
 
     /// The peer as a standalone server.
     pub fn topology(&self) -> Topology {
-        Topology { nodes: vec![self.node()], slots: None, ..Topology::default() }
+        Topology::of(&[self.address])
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,7 @@
 //! An open loop must schedule the requested rate. The schedule follows from the plan and not from the speed of the machine: every slot
 //! before the end of the window counts, sent or not.
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, TrialPlan};
@@ -61,12 +61,7 @@ async fn at_200k_on_a_grid_over_1_and_4_shards() {
     let config =
         NullServerConfig { listen: "127.0.0.1:0".parse().unwrap(), cluster_nodes: 0, value_bytes: 100, threads: 1 };
     let server = NullServer::start(&config).unwrap();
-    let node = |address: &std::net::SocketAddr| {
-        let label = address.to_string();
-        NodeAddress { id: label.clone(), address: *address, label }
-    };
-    let topology =
-        Topology { nodes: server.addresses().iter().map(node).collect(), slots: None, ..Topology::default() };
+    let topology = Topology::of(server.addresses());
     for shards in [1, 4] {
         let scheduled = scheduled(start(200_000, 250_000, 16, shards, &topology)).await;
         assert_is_rate(scheduled, 200_000);

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
@@ -12,7 +11,7 @@ use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 use crate::harness::{
     Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
 };
-use crate::peer::command;
+use crate::peer::{command, listen};
 
 const KEYS: u64 = 500;
 
@@ -228,51 +227,40 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
 
 /// Acknowledges every write. `read` chooses the reply to a read from the values written to the key.
 fn liar(read: fn(&[Vec<u8>]) -> Vec<u8>) -> Topology {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let stored = std::sync::Arc::new(std::sync::Mutex::new(HashMap::<String, Vec<Vec<u8>>>::new()));
-        for stream in listener.incoming().flatten() {
-            let stored = std::sync::Arc::clone(&stored);
-            std::thread::spawn(move || {
-                let mut stream = stream;
-                let (mut input, mut buffer) = (Vec::new(), [0; 65_536]);
-                while let Ok(count @ 1..) = stream.read(&mut buffer) {
-                    input.extend_from_slice(&buffer[..count]);
-                    let mut output = Vec::new();
-                    while let Some((arguments, length)) = command(&input) {
-                        let raw: Vec<u8> = input.drain(..length).collect();
-                        let mut stored = stored.lock().unwrap();
-                        match arguments[0].as_str() {
-                            "SET" => {
-                                // The last argument as bytes, without its line break.
-                                stored
-                                    .entry(arguments[1].clone())
-                                    .or_default()
-                                    .push(raw[length - 102..length - 2].to_vec());
-                                output.extend_from_slice(b"+OK\r\n");
-                            }
-                            "GET" => match stored.get(&arguments[1]) {
-                                Some(values) => {
-                                    let value = read(values);
-                                    output.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
-                                    output.extend_from_slice(&value);
-                                    output.extend_from_slice(b"\r\n");
-                                }
-                                None => output.extend_from_slice(b"$-1\r\n"),
-                            },
-                            _ => output.extend_from_slice(b"+PONG\r\n"),
+    let stored = std::sync::Mutex::new(HashMap::<String, Vec<Vec<u8>>>::new());
+    let address = listen(move |mut stream| {
+        let (mut input, mut buffer) = (Vec::new(), [0; 65_536]);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            input.extend_from_slice(&buffer[..count]);
+            let mut output = Vec::new();
+            while let Some((arguments, length)) = command(&input) {
+                let raw: Vec<u8> = input.drain(..length).collect();
+                let mut stored = stored.lock().unwrap();
+                match arguments[0].as_str() {
+                    "SET" => {
+                        // The last argument as bytes, without its line break.
+                        let value = raw[length - 102..length - 2].to_vec();
+                        stored.entry(arguments[1].clone()).or_default().push(value);
+                        output.extend_from_slice(b"+OK\r\n");
+                    }
+                    "GET" => match stored.get(&arguments[1]) {
+                        Some(values) => {
+                            let value = read(values);
+                            output.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                            output.extend_from_slice(&value);
+                            output.extend_from_slice(b"\r\n");
                         }
-                    }
-                    if stream.write_all(&output).is_err() {
-                        return;
-                    }
+                        None => output.extend_from_slice(b"$-1\r\n"),
+                    },
+                    _ => output.extend_from_slice(b"+PONG\r\n"),
                 }
-            });
+            }
+            if stream.write_all(&output).is_err() {
+                return;
+            }
         }
     });
-    let nodes = vec![NodeAddress { id: "liar".into(), address, label: address.to_string() }];
-    Topology { nodes, ..Topology::default() }
+    Topology::of(&[address])
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::Topology;
 use redisbench_testkit::network::Shaped;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::Values;
@@ -26,11 +26,6 @@ fn on_the_network(sending: &Sending) -> u64 {
     percent(sending, sending.busy_nanoseconds - held_up)
 }
 
-pub fn at(address: SocketAddr) -> Topology {
-    let label = address.to_string();
-    Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None, ..Topology::default() }
-}
-
 #[tokio::test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
@@ -42,7 +37,7 @@ async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
     plan.workload.values = Values::fixed(4 << 20);
     plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
     plan.timeouts.request_nanoseconds = 1000 * MILLISECOND;
-    let mut bench = Bench::new(plan, at(listener.local_addr().unwrap()), 1);
+    let mut bench = Bench::new(plan, Topology::of(&[listener.local_addr().unwrap()]), 1);
     bench.connect().await;
     bench.start(1);
     let sending = sending(&bench.finished(1).await);
@@ -114,7 +109,7 @@ async fn a_shaped_downlink_shows_as_a_rate_that_never_rises() {
 async fn run(mut plan: redisbench_wire::plan::TrialPlan, server: SocketAddr) -> Snapshot {
     plan.connections = 8;
     plan.pipeline = 2;
-    let mut bench = Bench::new(plan, at(server), 1);
+    let mut bench = Bench::new(plan, Topology::of(&[server]), 1);
     bench.connect().await;
     bench.preload().await;
     bench.start(1);
