@@ -6,15 +6,18 @@
 )]
 
 mod api;
-mod connect_rate;
-mod connection;
+mod checker;
+mod connections;
 mod cpus;
+mod exchanges;
 mod handle;
 mod integral;
+mod load;
 mod mailbox;
+mod outbox;
 mod pipeline;
 mod queue;
-mod run;
+mod router;
 mod stream;
 pub(crate) mod sys;
 mod vigil;

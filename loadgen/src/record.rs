@@ -25,6 +25,13 @@ pub use series::Completions;
 /// A request sent later than this after its due time counts as late.
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
 
+/// The part of a load that a request counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    Warmup,
+    Measured,
+}
+
 /// One request that ended in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -72,7 +79,7 @@ impl Deferral {
 }
 
 /// All measurements of one worker in one attempt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// One per operation, or a single one without that breakdown.
     operations: Vec<OperationRecord>,
@@ -80,13 +87,13 @@ pub struct Recording {
     node_seconds: bool,
     lateness: Option<RequestCounts>,
     errors: Vec<ErrorTally>,
-    pub warmup: Tally,
+    warmup: Tally,
     /// Bytes written while measuring.
-    pub sent_bytes: u64,
+    sent_bytes: u64,
     /// Bytes read while measuring.
-    pub received_bytes: u64,
+    received_bytes: u64,
     /// Completions over time.
-    pub series: Completions,
+    series: Completions,
     seconds: Seconds,
 }
 
@@ -160,9 +167,14 @@ impl Recording {
         }
     }
 
-    /// Adds a node. Nodes are identified by the order in which they are added.
-    pub fn add_node(&mut self, id: &str, label: &str) {
+    /// Adds or renames a node. Nodes are identified by the order in which they are added.
+    pub fn name_node(&mut self, node: usize, id: &str, label: &str) {
         let Some(nodes) = &mut self.nodes else { return };
+        if let Some(node) = nodes.get_mut(node) {
+            id.clone_into(&mut node.id);
+            label.clone_into(&mut node.label);
+            return;
+        }
         nodes.push(NodeRecord {
             id: id.to_owned(),
             label: label.to_owned(),
@@ -174,14 +186,6 @@ impl Recording {
         });
         if self.node_seconds {
             self.seconds.keep(self.operations.len() + nodes.len());
-        }
-    }
-
-    /// Names a node that was known only by its address.
-    pub fn rename_node(&mut self, node: usize, id: &str, label: &str) {
-        if let Some(node) = self.nodes.as_mut().and_then(|nodes| nodes.get_mut(node)) {
-            id.clone_into(&mut node.id);
-            label.clone_into(&mut node.label);
         }
     }
 
@@ -197,39 +201,62 @@ impl Recording {
         (self.operations.len() == 1).then_some(0)
     }
 
+    #[inline]
+    fn tally(&mut self, period: Period, operation: u16) -> &mut Tally {
+        match period {
+            Period::Warmup => &mut self.warmup,
+            Period::Measured => &mut self.operation(operation).tally,
+        }
+    }
+
+    /// Counts bytes written while measuring.
+    #[inline]
+    pub fn wrote(&mut self, bytes: usize) {
+        self.sent_bytes += bytes as u64;
+    }
+
+    /// Counts bytes read while measuring.
+    #[inline]
+    pub fn read(&mut self, bytes: usize) {
+        self.received_bytes += bytes as u64;
+    }
+
+    /// Adds `count` requests that succeeded at `now` to the series.
+    #[inline]
+    pub fn completed(&mut self, now: u64, count: u64) {
+        self.series.add(now, count);
+    }
+
     /// Counts `count` due slots of `operation`.
     #[inline]
-    pub fn scheduled(&mut self, operation: u16, count: u64) {
-        self.operation(operation).tally.scheduled += count;
+    pub fn scheduled(&mut self, period: Period, operation: u16, count: u64) {
+        self.tally(period, operation).scheduled += count;
     }
 
     /// Counts a request sent for the first time, `late` nanoseconds after it was due.
     #[inline]
-    pub fn sent(&mut self, operation: u16, late: u64) {
-        if let Some(lateness) = &mut self.lateness {
+    pub fn sent(&mut self, period: Period, operation: u16, late: u64) {
+        if period == Period::Measured {
+            let Some(lateness) = &mut self.lateness else { return };
             lateness.record(late, 1);
-            if late > LATE_NANOSECONDS {
-                self.operation(operation).tally.late += 1;
-            }
+        }
+        if late > LATE_NANOSECONDS {
+            self.tally(period, operation).late += 1;
         }
     }
 
     /// Counts a slot that was given up.
-    pub fn unsent(&mut self, operation: u16, why: Unsent) {
-        why.count(&mut self.operation(operation).tally);
-    }
-
-    /// Like [`Self::unsent`], for the warm-up.
-    pub fn warmup_unsent(&mut self, why: Unsent) {
-        why.count(&mut self.warmup);
+    pub fn unsent(&mut self, period: Period, operation: u16, why: Unsent) {
+        why.count(self.tally(period, operation));
     }
 
     /// Counts `count` replies without an error, `nil` of them null. [`Self::responded`] and [`Self::served`] record their times.
     #[inline]
-    pub fn succeeded(&mut self, operation: u16, count: u64, nil: u64) {
-        let record = self.operation(operation);
-        record.tally.succeeded += count;
-        record.nil_replies += nil;
+    pub fn succeeded(&mut self, period: Period, operation: u16, count: u64, nil: u64) {
+        self.tally(period, operation).succeeded += count;
+        if period == Period::Measured {
+            self.operation(operation).nil_replies += nil;
+        }
     }
 
     /// Records the response time, in nanoseconds from due time to reply, of `count` requests without an error.
@@ -246,8 +273,8 @@ impl Recording {
 
     /// Counts a request that was redirected and then succeeded.
     #[cold]
-    pub fn followed(&mut self, operation: u16) {
-        self.operation(operation).tally.redirected += 1;
+    pub fn followed(&mut self, period: Period, operation: u16) {
+        self.tally(period, operation).redirected += 1;
     }
 
     /// Records a node's service time, in nanoseconds since the last hop was sent, for `count` requests without an error.
@@ -270,12 +297,16 @@ impl Recording {
 
     /// Counts a request that ended in an error; `answered` if a server replied with it.
     #[cold]
-    pub fn failed(&mut self, request: &Completion, answered: bool) {
-        let record = self.operation(request.operation);
-        record.tally.errors += 1;
-        record.tally.unanswered += u64::from(!answered);
-        record.tally.redirected += u64::from(request.redirected);
+    pub fn failed(&mut self, period: Period, request: &Completion, answered: bool) {
+        let tally = self.tally(period, request.operation);
+        tally.errors += 1;
+        tally.unanswered += u64::from(!answered);
+        tally.redirected += u64::from(request.redirected);
+        if period == Period::Warmup {
+            return;
+        }
         if answered {
+            let record = self.operation(request.operation);
             let histogram = record.error_replies.get_or_insert_with(RequestCounts::new);
             let response = request.now.saturating_sub(request.due);
             histogram.record(response, 1);
@@ -301,36 +332,30 @@ impl Recording {
 
     /// Counts a request that succeeded with fewer replicas than WAIT asked for.
     #[cold]
-    pub fn under_replicated(&mut self, operation: u16) {
-        self.operation(operation).tally.under_replicated += 1;
+    pub fn under_replicated(&mut self, period: Period, operation: u16) {
+        self.tally(period, operation).under_replicated += 1;
     }
 
     /// Counts the write of a key that a request of `operation` had missed.
     #[cold]
-    pub fn filled(&mut self, operation: u16, is_error: bool) {
-        let tally = &mut self.operation(operation).tally;
+    pub fn filled(&mut self, period: Period, operation: u16, is_error: bool) {
+        let tally = self.tally(period, operation);
         *(if is_error { &mut tally.fill_errors } else { &mut tally.fills }) += 1;
     }
 
     /// Counts a redirect from a node.
     #[cold]
-    pub fn redirected(&mut self, operation: u16, node: u32) {
-        self.operation(operation).tally.redirect_hops += 1;
-        if let Some(nodes) = &mut self.nodes {
+    pub fn redirected(&mut self, period: Period, operation: u16, node: u32) {
+        self.tally(period, operation).redirect_hops += 1;
+        if let Some(nodes) = self.nodes.as_mut().filter(|_| period == Period::Measured) {
             nodes[node as usize].redirects += 1;
         }
     }
 
     /// Counts a reply that the server cannot serve the request now.
     #[cold]
-    pub fn deferred(&mut self, operation: u16, why: Deferral) {
-        why.count(&mut self.operation(operation).tally);
-    }
-
-    /// Like [`Self::deferred`], for the warm-up.
-    #[cold]
-    pub fn warmup_deferred(&mut self, why: Deferral) {
-        why.count(&mut self.warmup);
+    pub fn deferred(&mut self, period: Period, operation: u16, why: Deferral) {
+        why.count(self.tally(period, operation));
     }
 }
 

@@ -66,9 +66,10 @@ pub struct Snapshot {
 }
 
 /// The stage of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// A start was accepted, and its instant has not come.
+    #[default]
     Waiting,
     /// Sending requests that count separately.
     Warmup,

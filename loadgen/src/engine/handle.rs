@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use redisbench_wire::plan::{Load, ShardPlan};
@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, EngineConfig, EngineError, EngineEvent};
 use super::cpus::share_of_processor;
+use super::load::Together;
 use super::mailbox::{Command, Mailbox};
-use super::run::Together;
 use super::sys::{Waker, monotonic_nanoseconds};
 use super::worker::{Common, Worker};
 use crate::cluster::Topology;
@@ -113,127 +113,75 @@ impl Engine {
     pub fn connections(&self) -> u32 {
         self.connections
     }
+}
 
+#[allow(clippy::missing_errors_doc, reason = "all of these fail only if a worker cannot be reached")]
+impl Engine {
     /// Makes all connections and keeps them up until [`Self::stop`]. While no load runs, they are pinged every 5 s.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn connect(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Connect)
     }
 
     /// Writes this shard's keys as planned. Ends with [`EngineEvent::Preloaded`], at once if there is nothing to do, or
     /// [`EngineEvent::PreloadFailed`].
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn preload(&self) -> Result<(), EngineError> {
-        let together = self.together();
+        let together = self.together(0);
         self.tell_all(|| Command::Preload(Arc::clone(&together)))
     }
 
     /// Runs the trial, beginning at `start_nanoseconds` of the monotonic clock ([`monotonic_nanoseconds`](super::monotonic_nanoseconds)).
     /// Ends with [`EngineEvent::Finished`].
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
         self.attempt.store(attempt, Relaxed);
-        let together = self.together();
+        let together = self.together(attempt);
         let watched = Arc::clone(&together);
         self.timeline.begin();
         self.observer.begin(start_nanoseconds, &self.threads, move || watched.remaining.load(Relaxed) == 0);
-        self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
+        self.tell_all(|| Command::Start { start: start_nanoseconds, together: Arc::clone(&together) })
     }
 
     /// Ends the warm-up at `from_nanoseconds` of the monotonic clock. Without effect unless that instant is in the future and before the
     /// end of the warm-up.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn measure_from(&self, from_nanoseconds: u64) -> Result<(), EngineError> {
         self.tell_all(|| Command::MeasureFrom(from_nanoseconds))
     }
 
     /// Stops the load (preload or trial) at once. Measurements are kept; requests in flight stay counted as such.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn abort(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Abort)
     }
 
     /// Stops any load, drops its measurements, and prepares for another [`Self::start`]. The preload's counts are kept.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn rearm(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Rearm)
     }
 
     /// Closes all connections after the load has finished. Measurements are kept. Returns when the servers have closed their ends too, or
     /// after half a second. [`Self::connect`] makes the connections again.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub async fn disconnect(&self) -> Result<(), EngineError> {
-        let mut answers = Vec::with_capacity(self.workers.len());
-        for worker in &self.workers {
-            let (done, closed) = oneshot::channel();
-            if !worker.mailbox.send(Command::Disconnect { done }) {
-                return Err(EngineError::Unreachable);
-            }
-            answers.push(closed);
-        }
-        for answer in answers {
-            answer.await.map_err(|_| EngineError::Unreachable)?;
-        }
-        Ok(())
+        self.ask_all(|done| Command::Disconnect { done }).await.map(drop)
     }
 
     /// Replaces the topology, in response to [`EngineEvent::TopologyStale`].
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn update_topology(&self, topology: &Arc<Topology>) -> Result<(), EngineError> {
         self.timeline.update(topology, monotonic_nanoseconds());
         self.tell_all(|| Command::Topology(Arc::clone(topology)))
     }
 
     /// Replaces credentials and TLS settings after a Secret was rotated. Existing connections stay; new ones use `access`.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub fn update_access(&self, access: Access) -> Result<(), EngineError> {
         let access = Arc::new(access);
         self.tell_all(|| Command::Access(Arc::clone(&access)))
     }
 
     /// The cumulative snapshot of all workers, with every second.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub async fn snapshot(&self, detail: Detail) -> Result<Snapshot, EngineError> {
         self.snapshot_since(detail, 0).await
     }
 
     /// Like [`Self::snapshot`], with only the seconds from `from` on.
-    ///
-    /// # Errors
-    /// Fails if a worker cannot be reached.
     pub async fn snapshot_since(&self, detail: Detail, from: u32) -> Result<Snapshot, EngineError> {
-        let mut answers = Vec::with_capacity(self.workers.len());
-        for worker in &self.workers {
-            let (answer, report) = oneshot::channel();
-            if !worker.mailbox.send(Command::Snapshot { detail, from, answer }) {
-                return Err(EngineError::Unreachable);
-            }
-            answers.push(report);
-        }
-        let mut reports: Vec<WorkerReport> = Vec::with_capacity(answers.len());
-        for answer in answers {
-            reports.push(*answer.await.map_err(|_| EngineError::Unreachable)?);
-        }
+        let reports: Vec<Box<WorkerReport>> = self.ask_all(|answer| Command::Snapshot { detail, from, answer }).await?;
         let meta = Meta {
             sequence: self.sequence.fetch_add(1, Relaxed) + 1,
             shard: self.plan.shard,
@@ -252,7 +200,8 @@ impl Engine {
             interface: seen.interface,
         };
         let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
-        let mut snapshot = merge(reports, meta, machine, &names).map_err(EngineError::Encode)?;
+        let mut snapshot = merge(reports.into_iter().map(|report| *report).collect(), meta, machine, &names)
+            .map_err(EngineError::Encode)?;
         let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;
         snapshot.topology = TopologyReport { outages, outages_left_out, ..self.timeline.report() };
         Ok(snapshot)
@@ -265,12 +214,24 @@ impl Engine {
         self.plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
-    fn together(&self) -> Arc<Together> {
-        Arc::new(Together {
-            remaining: AtomicUsize::new(self.workers.len()),
-            keys: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
-        })
+    fn together(&self, attempt: u32) -> Arc<Together> {
+        Arc::new(Together { attempt, remaining: AtomicUsize::new(self.workers.len()), ..Together::default() })
+    }
+
+    async fn ask_all<T>(&self, command: impl Fn(oneshot::Sender<T>) -> Command) -> Result<Vec<T>, EngineError> {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let (sender, answer) = oneshot::channel();
+            if !worker.mailbox.send(command(sender)) {
+                return Err(EngineError::Unreachable);
+            }
+            answers.push(answer);
+        }
+        let mut all = Vec::with_capacity(answers.len());
+        for answer in answers {
+            all.push(answer.await.map_err(|_| EngineError::Unreachable)?);
+        }
+        Ok(all)
     }
 
     fn tell_all(&self, command: impl Fn() -> Command) -> Result<(), EngineError> {

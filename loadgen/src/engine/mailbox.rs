@@ -7,7 +7,7 @@ use redisbench_wire::Detail;
 use tokio::sync::oneshot;
 
 use super::api::Access;
-use super::run::Together;
+use super::load::Together;
 use super::sys::Waker;
 use crate::cluster::Topology;
 use crate::record::WorkerReport;
@@ -21,7 +21,6 @@ pub(super) enum Command {
     Preload(Arc<Together>),
     Start {
         start: u64,
-        attempt: u32,
         together: Arc<Together>,
     },
     /// Ends the warm-up early, at this instant of the monotonic clock.

@@ -1,6 +1,7 @@
 //! The commands of one connection, from staging to reply, oldest first.
 
 use super::queue::Queue;
+use crate::record::Period;
 
 /// The count that a command belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,16 @@ impl Class {
     #[inline]
     pub(super) fn is_beside(self) -> bool {
         self as u8 >= Self::Fill as u8
+    }
+
+    /// The period that its requests count for.
+    #[inline]
+    pub(super) fn period(self) -> Option<Period> {
+        match self {
+            Self::Warmup => Some(Period::Warmup),
+            Self::Measured => Some(Period::Measured),
+            _ => None,
+        }
     }
 
     /// Returns whether a load waits for its outcome.
@@ -94,6 +105,14 @@ impl Request {
     pub(super) fn undecided(k: u64, operation: u16) -> Self {
         Self { k, due: 0, operation, class: Class::Undecided, hops: Hops::default() }
     }
+}
+
+/// A request without a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub k: u64,
+    /// When it was due; in a closed loop, when it was drawn.
+    pub due: u64,
 }
 
 /// The commands of one send.

@@ -2,52 +2,43 @@
 //!
 //! Each turn of the loop handles the events of its sockets, answers closed-loop replies with the next send at once, and then sends the
 //! requests that became due. Everything slow (timeouts, reconnecting, pings, events for the cold side) happens on a coarse tick.
+//!
+//! A worker connects components that own their state: [`Connections`], [`Router`], [`Load`], [`Recording`], and where the plan asks for
+//! verification [`Checker`]. None of them sees another's fields.
 
 mod commands;
 mod connect;
-mod deferred;
 mod dispatch;
-mod fills;
-mod introspect;
-mod outage;
 mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
-mod tokens;
-mod transaction;
-mod verified;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
-use redisbench_wire::snapshot::{ReceiveDelay, Stage};
+use redisbench_wire::snapshot::Stage;
 use tokio::sync::mpsc;
 
-pub(super) use transaction::Progress;
-
-use self::dispatch::Readers;
-use self::outage::Outages;
+use self::commands::Preloaded;
 use super::api::{Access, EngineEvent};
-use super::connect_rate::ConnectRate;
-use super::connection::{Connection, Node};
+use super::checker::Checker;
+use super::connections::Connections;
+use super::load::Load;
 use super::mailbox::Command;
-use super::pipeline::Request;
-use super::run::{Found, Run};
+use super::outbox::Outbox;
+use super::router::Router;
 use super::sys::{self, Alarm, Event, Poller, Waker};
 use super::vigil::Vigil;
-use crate::cluster::{SLOTS, Topology};
+use crate::cluster::Topology;
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::selfcheck::{RunQueue, Threads};
-use crate::verify::Verifier;
 use crate::workload::Workload;
-use verified::Verified;
 
 /// The epoll token of the eventfd.
 const MAIL: u64 = u64::MAX;
@@ -95,70 +86,39 @@ pub(super) struct Common {
     pub threads: Arc<Threads>,
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Worker {
     common: Arc<Common>,
-    access: Arc<Access>,
     seat: Seat,
     poller: Poller,
     alarm: Alarm,
-    vigil: Vigil,
     /// The alarm is set for a request, and therefore early.
     alarm_is_early: bool,
+    vigil: Vigil,
     mail: Receiver<Command>,
-    nodes: Vec<Node>,
-    /// The node that has all keys if there are no slots.
-    sole: usize,
-    /// Indices into `nodes`; `None` if standalone.
-    slots: Option<Box<[u16; SLOTS]>>,
-    /// The nodes to read from, if not the primaries.
-    readers: Option<Readers>,
-    outages: Outages,
-    connections: Vec<Connection>,
-    /// Number of ready connections.
-    ready: usize,
-    read_buffer: Vec<u8>,
-    output: Output,
-    whole_replies: WholeReplies,
-    /// Whether requests of the trial get several replies each.
-    exchanges: bool,
-    /// Whether keys that reads have missed are written.
-    fills: bool,
-    /// Whether every reply is handled individually: for `exchanges`, for `fills`, or to be verified.
+    outbox: Outbox,
+    connections: Connections,
+    router: Router,
+    load: Load,
+    recording: Recording,
+    /// Verifies the replies, if the plan asks for it.
+    checker: Option<Box<Checker>>,
+    /// The workload of the trial, if its requests get several replies each.
+    exchanges: Option<Arc<Workload>>,
+    /// Whether every reply is handled individually: for the two above, or because a missed key may have to be written.
     one_by_one: bool,
-    /// Requests that pause before they are sent again, by the end of the pause and the request number.
-    deferred: BTreeMap<(u64, u64), Request>,
-    /// Connections with staged commands.
-    dirty: Vec<u32>,
+    read_buffer: Vec<u8>,
+    whole_replies: WholeReplies,
+    output: Output,
     /// Connections to read again because the reads of one turn did not empty them, and whether to read to the end of the stream, whose
     /// event is not repeated.
     again: Vec<(u32, bool)>,
-    run: Option<Run>,
-    /// Verifies the replies, if the plan asks for it.
-    verified: Option<Box<Verified>>,
-    recording: Recording,
-    /// Counters that the sockets of the finished load had before they were closed.
-    parting: Option<(Found, ReceiveDelay)>,
-    preloaded_keys: u64,
-    preload_commands: u64,
-    reconnects: u64,
+    preloaded: Preloaded,
     /// The scheduler's statistics of this thread.
     run_queue: RunQueue,
     /// The latest reading of the clock.
     now: u64,
     next_tick: u64,
-    next_ping: u64,
-    connecting: bool,
-    connect_rate: ConnectRate,
-    /// A connection may be begun before the next tick.
-    connect_soon: bool,
-    topology_stale: bool,
-    told_stale: bool,
-    told_ready: (u32, u32),
-    told_progress: u64,
-    /// Events that must not be lost.
-    outbox: VecDeque<EngineEvent>,
     stopped: bool,
 }
 
@@ -176,65 +136,35 @@ impl Worker {
         poller.add(waker, MAIL)?;
         let alarm = Alarm::new()?;
         poller.add(&alarm, ALARM)?;
-        let recording = Recording::new(&common.plan);
-        let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
-        let vigil = Vigil::of(&common.plan.load, common.processor);
-        let connect_rate = ConnectRate::of(common.plan.connect_rate, seat);
-        let verified = Verifier::of(&common.plan, common.may_evict)
-            .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
-        let one_by_one = exchanges || fills || verified.is_some();
+        let checker = Checker::of(&common.plan, common.may_evict);
+        let exchanges = Some(&common.trial).filter(|trial| trial.has_exchanges()).cloned();
         let mut worker = Self {
-            common,
-            access,
             seat,
             poller,
             alarm,
-            vigil,
             alarm_is_early: false,
+            vigil: Vigil::of(&common.plan.load, common.processor),
             mail,
-            nodes: Vec::new(),
-            sole: 0,
-            slots: topology.slots.clone(),
-            readers: None,
-            outages: Outages::default(),
-            connections: Vec::new(),
-            ready: 0,
-            read_buffer: vec![0; READ_BYTES],
-            output: Output::default(),
-            whole_replies: WholeReplies::default(),
+            outbox: Outbox::new(common.events.clone()),
+            connections: Connections::new(Arc::clone(&common), access, seat, connections),
+            load: Load::none(Arc::clone(&common.trial)),
+            recording: Recording::new(&common.plan),
+            router: Router::new(topology, common.reads.clone()),
+            one_by_one: exchanges.is_some() || common.trial.has_fills() || checker.is_some(),
+            checker,
             exchanges,
-            fills,
-            one_by_one,
-            deferred: BTreeMap::new(),
-            dirty: Vec::new(),
+            read_buffer: vec![0; READ_BYTES],
+            whole_replies: WholeReplies::default(),
+            output: Output::default(),
             again: Vec::new(),
-            run: None,
-            verified,
-            recording,
-            parting: None,
-            preloaded_keys: 0,
-            preload_commands: 0,
-            reconnects: 0,
+            preloaded: Preloaded::default(),
             run_queue: RunQueue::default(),
             now: sys::monotonic_nanoseconds(),
             next_tick: 0,
-            next_ping: 0,
-            connecting: false,
-            connect_rate,
-            connect_soon: false,
-            topology_stale: false,
-            told_stale: false,
-            told_ready: (0, 0),
-            told_progress: 0,
-            outbox: VecDeque::new(),
             stopped: false,
+            common,
         };
-        for (node, count) in topology.nodes.iter().zip(connections) {
-            worker.add_node(&node.id, node.address, &node.label, *count);
-        }
-        worker.readers =
-            topology.readers.clone().map(|slots| Readers { slots, operations: worker.common.reads.clone() });
-        worker.note_replicas(topology, 0..);
+        worker.follow_router();
         Ok(worker)
     }
 
@@ -245,7 +175,7 @@ impl Worker {
         while !self.stopped {
             if let Err(error) = self.turn(&mut events) {
                 let message = format!("worker {} failed to wait for events: {error}", self.seat.worker);
-                self.outbox.push_back(EngineEvent::WorkerFailed { message });
+                self.outbox.keep(EngineEvent::WorkerFailed { message });
                 self.tell();
                 return;
             }
@@ -266,9 +196,7 @@ impl Worker {
             _ => {}
         }
         self.recording.come_to(self.now);
-        if let Some(run) = &mut self.run {
-            run.woke(self.now);
-        }
+        self.load.woke(self.now);
         for event in happened {
             match event.u64 {
                 MAIL => self.read_mail(),
@@ -281,7 +209,7 @@ impl Worker {
             self.receive(connection as usize, hangup);
         }
         self.pace();
-        if self.now >= self.next_tick || self.connect_soon {
+        if self.now >= self.next_tick || self.connections.is_soon() {
             self.tick();
         }
         Ok(())
@@ -289,19 +217,9 @@ impl Worker {
 
     /// Sets the alarm to the next work without an event. Returns how to wait for it or an event.
     fn until_next(&mut self) -> std::io::Result<Wait> {
-        let mut next = self.next_tick;
-        self.alarm_is_early = false;
-        if let Some(run) = &mut self.run {
-            let of_run = match run.stage {
-                Stage::Waiting => run.start,
-                Stage::Warmup | Stage::Measuring => run.next(self.now),
-                Stage::Draining | Stage::Done => u64::MAX,
-            };
-            if of_run < next {
-                next = of_run;
-                self.alarm_is_early = run.planned == next;
-            }
-        }
+        let (of_load, is_request) = self.load.next(self.now);
+        let mut next = self.next_tick.min(of_load);
+        self.alarm_is_early = is_request && of_load < self.next_tick;
         if next <= self.now || !self.again.is_empty() {
             return Ok(Wait::NotAtAll);
         }
@@ -316,27 +234,33 @@ impl Worker {
         Ok(Wait::Asleep)
     }
 
+    /// Ticks at `at` or earlier.
+    fn tick_by(&mut self, at: u64) {
+        self.next_tick = self.next_tick.min(at);
+    }
+
     /// Rare work that need not be punctual.
     fn tick(&mut self) {
-        let busy = self.run.as_ref().is_some_and(|run| run.stage != Stage::Done);
+        let busy = self.load.stage != Stage::Done;
         let patience = self.common.plan.timeouts.request_nanoseconds.min(self.common.plan.timeouts.connect_nanoseconds);
         let tick = if busy { (patience / 20).clamp(1_000_000, 50_000_000) } else { IDLE_TICK };
         self.next_tick = self.now + tick;
-        self.connect_soon = false;
-        if self.connecting {
+        if self.connections.tick() {
             self.check_timeouts();
             self.make_connections();
-            self.test_suspects();
-            self.ping(busy);
+            self.connections.ping(busy, self.now);
+            self.flush_dirty();
         }
-        if busy && self.slots.is_some() {
-            self.grant_tokens();
+        if busy && self.router.has_slots() {
+            self.load.grant_tokens(&self.connections);
         }
-        if self.run.as_ref().is_some_and(Run::is_open) {
+        if self.load.is_open() {
             self.vigil.looked(self.run_queue.times().unwrap_or_default(), self.now);
         }
-        self.expire();
-        self.resume();
+        self.expire(false);
+        if let Some(next) = self.router.resume(&self.load, self.now) {
+            self.tick_by(next);
+        }
         self.pace();
         self.call();
         self.tell();

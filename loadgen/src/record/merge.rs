@@ -15,7 +15,7 @@ use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_e
 use crate::selfcheck::Evidence;
 
 /// One worker's part of a snapshot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WorkerReport {
     /// The instant that its counts belong to.
     pub taken_nanoseconds: u64,
@@ -357,7 +357,7 @@ impl Recording {
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
             series: if full { self.series.clone() } else { super::Completions::default() },
-            seconds: super::Seconds::none(),
+            seconds: super::Seconds::default(),
         }
     }
 

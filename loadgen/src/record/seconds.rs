@@ -71,16 +71,18 @@ struct Totals {
     received_bytes: u64,
 }
 
+/// For a copy to be merged: its seconds are reported separately.
+impl Default for Seconds {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Seconds {
     pub(super) fn new(operations: usize) -> Self {
         let before = Totals { operations: vec![Outcomes::default(); operations], ..Totals::default() };
         let kept = kept_spans(operations);
         Self { start: 0, ends: u64::MAX, second: 0, before, kept, history: History::default() }
-    }
-
-    /// For a copy to be merged: its seconds are reported separately.
-    pub(super) fn none() -> Self {
-        Self::new(0)
     }
 
     /// Sets the number of parts per second.

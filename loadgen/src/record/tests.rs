@@ -5,6 +5,7 @@ use redisbench_wire::plan::{Arrival, Operation, Topology};
 use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
 use redisbench_wire::timeline::{NodePart, Span};
 
+use super::Period::Measured;
 use super::*;
 
 fn plan(open_loop: bool) -> TrialPlan {
@@ -27,8 +28,8 @@ fn plan(open_loop: bool) -> TrialPlan {
 
 fn recording(open_loop: bool, nodes: &[&str]) -> Recording {
     let mut recording = Recording::new(&plan(open_loop));
-    for id in nodes {
-        recording.add_node(id, &format!("{id}:6379"));
+    for (index, id) in nodes.iter().enumerate() {
+        recording.name_node(index, id, &format!("{id}:6379"));
     }
     recording
 }
@@ -39,7 +40,6 @@ fn report(recording: Recording) -> WorkerReport {
         seconds: recording.seconds_since(0),
         recording,
         stage: Stage::Done,
-        aborted: false,
         window: Window {
             start_nanoseconds: 100,
             first_due_nanoseconds: 105,
@@ -48,8 +48,6 @@ fn report(recording: Recording) -> WorkerReport {
             measure_to_nanoseconds: 300,
             drained_nanoseconds: 310,
         },
-        backlog: 0,
-        warmup_backlog: 0,
         preloaded_keys: 5,
         preload_commands: 6,
         cpu_nanoseconds: 50,
@@ -57,18 +55,13 @@ fn report(recording: Recording) -> WorkerReport {
         wall_nanoseconds: 100,
         delayed_nanoseconds: 7,
         longest_delay_nanoseconds: 5,
-        send_delays: Delays::default(),
         waited_for_room: 3,
         in_flight: 30,
         room: 40,
-        receive_delay: redisbench_wire::snapshot::ReceiveDelay::default(),
-        sending: redisbench_wire::snapshot::Sending::default(),
         reconnects: 1,
         slots: vec![16000],
-        verification: None,
         replicas: vec![false],
-        outages: Vec::new(),
-        outages_left_out: 0,
+        ..WorkerReport::default()
     }
 }
 
@@ -84,7 +77,7 @@ fn completion(operation: u16, node: u32, latency: u64) -> Completion {
 /// A request sent half way between its due time and its reply.
 fn succeed(recording: &mut Recording, operation: u16, node: u32, latency: u64, nil: bool) {
     recording.responded(operation, latency, 1);
-    recording.succeeded(operation, 1, u64::from(nil));
+    recording.succeeded(Measured, operation, 1, u64::from(nil));
     recording.served(operation, node, latency - latency / 2, 1);
 }
 
@@ -92,7 +85,7 @@ fn succeed(recording: &mut Recording, operation: u16, node: u32, latency: u64, n
 fn overflow_is_counted_with_its_true_maximum() {
     let mut recording = recording(false, &["x"]);
     for latency in [5, HIGHEST_NANOSECONDS + 7, HIGHEST_NANOSECONDS + 3] {
-        recording.scheduled(0, 1);
+        recording.scheduled(Measured, 0, 1);
         succeed(&mut recording, 0, 0, latency, false);
     }
     let snapshot = merged(vec![report(recording)], Detail::Full);
@@ -120,13 +113,13 @@ fn windows_of_workers_become_one() {
 #[test]
 fn nodes_are_told_apart_by_their_id() {
     let (mut first, mut second) = (recording(false, &["x", "y"]), recording(false, &["y", "z"]));
-    first.scheduled(0, 1);
+    first.scheduled(Measured, 0, 1);
     succeed(&mut first, 0, 1, 10, false);
-    second.scheduled(0, 1);
-    second.scheduled(0, 1);
+    second.scheduled(Measured, 0, 1);
+    second.scheduled(Measured, 0, 1);
     succeed(&mut second, 0, 0, 10, false);
-    second.failed(&completion(0, 1, 10), true);
-    second.redirected(0, 1);
+    second.failed(Measured, &completion(0, 1, 10), true);
+    second.redirected(Measured, 0, 1);
     let snapshot = merged(vec![report(first), report(second)], Detail::Full);
     let nodes: Vec<_> = snapshot
         .nodes
@@ -140,8 +133,8 @@ fn nodes_are_told_apart_by_their_id() {
 fn a_node_that_moved_is_two() {
     let moved = || {
         let mut recording = recording(false, &["x"]);
-        recording.add_node("x", "elsewhere:6379");
-        recording.scheduled(0, 1);
+        recording.name_node(1, "x", "elsewhere:6379");
+        recording.scheduled(Measured, 0, 1);
         succeed(&mut recording, 0, 1, 10, false);
         let mut report = report(recording);
         report.slots = vec![0, 16384];
@@ -182,7 +175,7 @@ fn a_request_belongs_to_the_second_of_its_outcome() {
     recording.begin(SECOND / 2);
     let request = |recording: &mut Recording, operation, at| {
         recording.come_to(at);
-        recording.scheduled(operation, 1);
+        recording.scheduled(Measured, operation, 1);
         succeed(recording, operation, 0, 1_000_000, false);
     };
     recording.come_to(SECOND);
@@ -207,9 +200,9 @@ fn a_node_is_counted_in_the_second_of_each_outcome() {
     recording.begin(0);
     let mut request = |node, at, fails: bool| {
         recording.come_to(at);
-        recording.scheduled(0, 1);
+        recording.scheduled(Measured, 0, 1);
         if fails {
-            recording.failed(&completion(0, node, 10), true);
+            recording.failed(Measured, &completion(0, node, 10), true);
         } else {
             succeed(&mut recording, 0, node, 10, false);
         }
@@ -252,7 +245,7 @@ fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
     // One request in the current second, one in an earlier second.
     for (operation, second) in [(0, 0), (1, 1)] {
         recording.come_to(1 + second * 1_000_000_000);
-        recording.scheduled(operation, 1);
+        recording.scheduled(Measured, operation, 1);
         succeed(&mut recording, operation, 0, 1_000_000, false);
     }
     let ranges: Vec<usize> = recording.operations.iter().map(|operation| operation.second.used().count()).collect();
@@ -300,14 +293,14 @@ proptest! {
             now += latency % 700_000_000;
             for recording in [&mut workers[worker], &mut alone] {
                 recording.come_to(now);
-                recording.scheduled(operation, 1);
-                recording.sent(operation, latency / 3);
+                recording.scheduled(Measured, operation, 1);
+                recording.sent(Measured, operation, latency / 3);
                 match fate {
                     0 => {
-                        recording.failed(&completion(operation, node, latency), latency % 2 == 0);
+                        recording.failed(Measured, &completion(operation, node, latency), latency % 2 == 0);
                         recording.error(["ERR", "Timeout"][node as usize], || "message".into());
                     }
-                    1 => recording.unsent(operation, Unsent::NotConnected),
+                    1 => recording.unsent(Measured, operation, Unsent::NotConnected),
                     _ => succeed(recording, operation, node, latency, nil),
                 }
                 recording.series.add(latency / 1000, 1);

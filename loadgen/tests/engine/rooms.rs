@@ -31,16 +31,15 @@ const NOWHERE: [&str; 19] = [
 
 /// Where workers and the cold side share state: values written when a connection or phase changes, and channels that a worker checks
 /// between two polls. No request touches any of it.
-const MEETING_PLACES: [&str; 9] = [
+const MEETING_PLACES: [&str; 8] = [
     "engine/api.rs",
+    "engine/connections.rs",
     "engine/handle.rs",
+    "engine/load.rs",
     "engine/mailbox.rs",
-    "engine/run.rs",
+    "engine/outbox.rs",
     "engine/worker.rs",
     "engine/worker/commands.rs",
-    "engine/worker/connect.rs",
-    "engine/worker/outage.rs",
-    "engine/worker/receive.rs",
 ];
 
 fn sources(of: &Path) -> Vec<PathBuf> {

@@ -2,21 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::Relaxed;
 
 use redisbench_wire::plan::Topology;
-use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
-use super::transaction::GivenUp;
 use crate::cluster::{Deferral, Redirect};
-use crate::engine::api::{ConnectFailure, EngineEvent};
-use crate::engine::connection::{Link, Resend, Sent};
+use crate::engine::connections::{Link, Sent};
+use crate::engine::exchanges::{self, Error, Outcome};
 use crate::engine::pipeline::{Class, Flight, Request};
+use crate::engine::router::Resend;
 use crate::engine::stream::Received;
 use crate::engine::sys;
-use crate::record::{Completion, Recording};
+use crate::record::{Completion, Period, Recording};
 use crate::resp::{Reply, WholeReplies};
+use crate::verify::Moment;
 
 /// The maximum number of redirects that a request follows.
 const HOPS: u8 = 5;
@@ -29,23 +28,23 @@ impl Worker {
     #[inline]
     pub(super) fn happened(&mut self, index: usize, events: u32) {
         let hangup = events & sys::HANGUP != 0;
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        if let Link::Connecting { deadline } = connection.link {
-            if hangup || events & sys::WRITABLE != 0 {
-                self.connected(index, deadline);
+        let writable = events & sys::WRITABLE != 0;
+        let connection = &mut self.connections[index];
+        match connection.link() {
+            Link::Connecting { .. } if !hangup && !writable => {}
+            Link::Connecting { .. } | Link::Securing { .. } => {
+                let secured = self.connections.secure(index);
+                self.made(index, secured);
             }
-        } else if events & sys::WRITABLE != 0 && connection.has_unsent() {
-            match connection.send_rest() {
+            _ if writable && connection.has_unsent() => match connection.send_rest() {
                 Ok(Sent::Blocked) => {}
                 Ok(Sent::All) => {
                     self.fill(index);
-                    self.has_room(index);
+                    self.list_if_room(index);
                 }
                 Err(error) => return self.broken(index, &error),
-            }
-        }
-        if let Link::Securing { deadline } = self.connections[index].link {
-            self.secure(index, deadline);
+            },
+            _ => {}
         }
         if hangup || events & sys::READABLE != 0 {
             self.receive(index, hangup);
@@ -56,7 +55,7 @@ impl Worker {
     /// hang-up must it read on, to the end of the stream.
     pub(super) fn receive(&mut self, index: usize, hangup: bool) {
         for _ in 0..READS {
-            let Some(stream) = &mut self.connections[index].stream else { return };
+            let Some(stream) = self.connections[index].stream() else { return };
             match stream.read(&mut self.read_buffer) {
                 Ok(Received { count: 0, .. }) => {
                     return self.lost(index, "ConnectionClosed", "the server closed the connection");
@@ -82,9 +81,8 @@ impl Worker {
         // Taken out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
-        let measuring = self.run.as_ref().is_some_and(|run| run.class_at(self.now) == Some(Class::Measured));
-        if measuring {
-            self.recording.received_bytes += count as u64;
+        if self.load.class_at(self.now) == Some(Class::Measured) {
+            self.recording.read(count);
         }
         let mut successes = 0;
         loop {
@@ -94,15 +92,14 @@ impl Worker {
             }
             let before = input;
             let connection = &mut self.connections[index];
-            let decoded = if self.exchanges {
-                connection.decoder.next_noted(&mut input)
-            } else {
-                connection.decoder.next(&mut input)
+            let decoded = match &self.exchanges {
+                None => connection.decoder.next(&mut input),
+                Some(_) => connection.decoder.next_noted(&mut input),
             };
             let reply = match decoded {
                 Ok(Some(reply)) => reply,
                 Ok(None) => {
-                    self.hold_piece(index, before);
+                    self.checker.iter_mut().for_each(|checker| checker.verifier.hold(index, before));
                     break;
                 }
                 Err(error) => {
@@ -110,23 +107,26 @@ impl Worker {
                     break;
                 }
             };
-            if let Link::Greeting { deadline, replies } = connection.link {
-                self.greeted(index, reply, deadline, replies);
+            if let Link::Greeting { .. } = connection.link() {
+                let greeted = self.connections.greeted(index, reply);
+                self.made(index, greeted);
                 continue;
             }
-            if self.exchanges {
-                match self.exchange(index, reply) {
-                    Some(Ok(count)) => {
-                        successes += count;
-                        continue;
+            if let Some(trial) = &self.exchanges
+                && let Some(taken) = exchanges::take(connection, trial, reply)
+            {
+                match taken {
+                    Ok(None) => {}
+                    Ok(Some(outcome)) => successes += self.exchanged(index, outcome),
+                    Err(strange) => {
+                        self.lost(index, "Protocol", strange);
+                        break;
                     }
-                    Some(Err(GivenUp)) => break,
-                    None => {}
                 }
+                continue;
             }
-            let connection = &mut self.connections[index];
             let Some((request, sent)) = connection.pipeline.answered() else {
-                if connection.stream.is_some() {
+                if connection.stream().is_some() {
                     self.lost(index, "Protocol", "received a reply without a request");
                 }
                 break;
@@ -134,219 +134,226 @@ impl Worker {
             if reply == Reply::Error {
                 self.error_reply(index, request, sent);
             } else {
-                if self.verified.is_some() {
+                if self.checker.is_some() {
                     self.check(index, &request, reply, &before[..before.len() - input.len()]);
                 }
                 successes += self.success(index, request, sent, reply);
-                if self.fills && reply == Reply::Nil {
-                    self.missed(index, request);
-                }
             }
         }
         self.read_buffer = buffer;
         if successes > 0 {
-            self.recording.series.add(self.now, successes);
-            let node = self.connections[index].node as usize;
-            self.nodes[node].answered = self.now;
-            if self.nodes[node].out {
-                self.answered_again(node);
-            }
+            self.recording.completed(self.now, successes);
+            self.router.answered(self.connections[index].node(), &self.load, self.now);
         }
         self.fill(index);
-        if self.fills {
-            self.send_fills(index);
+        // Writes that were staged while replies were read, unless an earlier flush already sent them.
+        if self.load.fills && self.connections[index].pipeline.staged_count() > 0 {
+            self.flush(index);
         }
-        self.has_room(index);
+        self.list_if_room(index);
     }
 
     /// Takes replies up to the first that needs individual handling, because of its content or of its request. Nothing else happens
     /// between them, so they are counted together.
     #[inline]
     fn plain_replies(&mut self, index: usize, input: &mut &[u8]) -> u64 {
-        let connection = &self.connections[index];
-        if connection.link != Link::Ready || !connection.decoder.is_between_replies() || self.one_by_one {
+        let connection = &mut self.connections[index];
+        if connection.link() != Link::Ready || !connection.decoder.is_between_replies() || self.one_by_one {
             return 0;
         }
-        let connection = &mut self.connections[index];
+        let (node, pipeline) = (connection.node() as u32, &mut connection.pipeline);
         let mut count = 0;
-        while let Some((flight, requests)) = connection.pipeline.oldest() {
-            let (all, node) = (requests.len(), connection.node);
+        while let Some((flight, requests)) = pipeline.oldest() {
+            let all = requests.len();
             let (replies, recording) = (&mut self.whole_replies, &mut self.recording);
             let answered = count_plain(flight, requests, replies, input, node, self.now, recording);
-            connection.pipeline.drop_oldest(answered);
+            pipeline.drop_oldest(answered);
             count += answered as u64;
             if answered < all {
                 break;
             }
         }
-        self.finished(count);
+        self.load.finished(count, self.now);
         count
     }
 
     /// Counts a reply without an error. Returns what it adds to the series.
     #[inline]
-    pub(super) fn success(&mut self, index: usize, request: Request, sent: u64, reply: Reply) -> u64 {
-        match request.class {
+    fn success(&mut self, index: usize, request: Request, sent: u64, reply: Reply) -> u64 {
+        let Request { operation, class, due, hops, .. } = request;
+        let nil = reply == Reply::Nil;
+        match class {
             Class::Measured => {
-                let (operation, node) = (request.operation, self.connections[index].node);
-                self.recording.responded(operation, self.now.saturating_sub(request.due), 1);
-                self.recording.succeeded(operation, 1, u64::from(reply == Reply::Nil));
+                let node = self.connections[index].node() as u32;
+                self.recording.responded(operation, self.now.saturating_sub(due), 1);
                 self.recording.served(operation, node, self.now.saturating_sub(sent), 1);
-                if request.hops.redirects() > 0 {
-                    self.recording.followed(operation);
-                }
-            }
-            Class::Warmup => {
-                self.recording.warmup.succeeded += 1;
-                self.recording.warmup.redirected += u64::from(request.hops.redirects() > 0);
             }
             Class::Preload => {
-                self.preloaded_keys += 1;
-                self.preload_commands += 1;
-                self.finished(1);
-                return 0;
-            }
-            Class::Check => {
-                self.finished(1);
-                return 0;
+                self.preloaded.keys += 1;
+                self.preloaded.commands += 1;
             }
             Class::Fill => {
-                self.filled(&request, false);
+                self.load.filled(&request, false, &mut self.recording);
                 return 0;
             }
+            Class::Warmup | Class::Check => {}
             Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Ping | Class::Asking => return 0,
         }
-        self.finished(1);
+        self.load.finished(1, self.now);
+        let Some(period) = class.period() else { return 0 };
+        self.recording.succeeded(period, operation, 1, u64::from(nil));
+        if hops.redirects() > 0 {
+            self.recording.followed(period, operation);
+        }
+        if self.load.fills
+            && nil
+            && let Some(fill) = self.load.missed(request)
+        {
+            self.connections[index].pipeline.stage(fill);
+        }
         1
     }
 
-    /// Accounts for `count` requests of the load that have their outcome.
-    #[inline]
-    fn finished(&mut self, count: u64) {
-        if let Some(run) = &mut self.run {
-            run.outstanding -= count;
-            run.in_flight.fall(count, self.now);
-            run.tokens += count;
+    /// Handles the outcome of a request with several replies. Returns what it adds to the series.
+    #[cold]
+    fn exchanged(&mut self, index: usize, outcome: Outcome) -> u64 {
+        let Outcome { request, sent, reply, error, under_replicated } = outcome;
+        if let Some(Error { text, executed }) = error {
+            self.refused(index, request, sent, &text, executed);
+            return 0;
         }
+        if let Some(period) = request.class.period().filter(|_| under_replicated) {
+            self.recording.under_replicated(period, request.operation);
+        }
+        self.success(index, request, sent, reply)
+    }
+
+    /// Checks a reply without an error. `piece` is the last part of it, or all of it.
+    #[cold]
+    fn check(&mut self, index: usize, request: &Request, reply: Reply, piece: &[u8]) {
+        let Some(checker) = &mut self.checker else { return };
+        let moment = Moment { node: &self.router.nodes()[self.connections[index].node()].server.label, at: self.now };
+        let free = checker.check(index, request, reply, piece, moment);
+        self.release(free);
     }
 
     #[cold]
-    pub(super) fn error_reply(&mut self, index: usize, request: Request, sent: u64) {
-        self.forget_pieces(index);
+    fn error_reply(&mut self, index: usize, request: Request, sent: u64) {
+        self.checker.iter_mut().for_each(|checker| checker.verifier.forget(index));
         let text = self.connections[index].decoder.error_text().to_vec();
         self.refused(index, request, sent, &text, false);
     }
 
     /// Handles an error reply to a command sent at `sent`. An `executed` request is never sent again.
     #[cold]
-    pub(super) fn refused(&mut self, index: usize, request: Request, sent: u64, text: &[u8], executed: bool) {
+    fn refused(&mut self, index: usize, request: Request, sent: u64, text: &[u8], executed: bool) {
         if !request.class.is_load() {
             return;
         }
-        if self.slots.is_some()
+        let node = self.connections[index].node();
+        if self.router.has_slots()
             && !executed
             && let Some(redirect) = Redirect::parse(text)
         {
-            return self.redirected(index, request, redirect);
+            return self.redirected(node, request, redirect);
         }
-        let node = self.connections[index].node;
         let deferral = Deferral::parse(text).filter(|_| !executed);
         if matches!(deferral, Some(Deferral::ClusterDown | Deferral::Loading)) {
-            self.unanswered(node as usize, sent);
+            self.unanswered(node, sent);
         }
-        if deferral.is_some_and(|why| self.defer(request, why)) {
-            return;
+        if let Some(why) = deferral {
+            if let Some(period) = request.class.period() {
+                self.recording.deferred(period, request.operation, why);
+            }
+            if self.hold(request) {
+                return;
+            }
         }
         let text = String::from_utf8_lossy(text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
         // The former primary is now a replica: the sentinels know the new primary.
         if kind == "READONLY" && self.common.plan.target.topology == Topology::Sentinel {
-            self.topology_stale = true;
-            self.unanswered(node as usize, sent);
+            self.outbox.topology_is_stale();
+            self.unanswered(node, sent);
         }
         // A replica took over, or a server restarted: discovering the topology loads the scripts again.
         if kind == "NOSCRIPT" && !self.common.plan.workload.options.scripts.is_empty() {
-            self.topology_stale = true;
+            self.outbox.topology_is_stale();
         }
         // The number of kinds is bounded, and so is their length.
         let kind: String = kind.chars().take(32).collect();
         self.fail(node, &request, &kind, &text, true);
     }
 
+    /// Holds a request for a pause. Returns false if its pauses would exceed the request timeout: then it has failed.
+    #[cold]
+    fn hold(&mut self, request: Request) -> bool {
+        let patience = self.common.plan.timeouts.request_nanoseconds;
+        let Some(ends) = self.router.hold(request, patience, self.now) else { return false };
+        // A cluster that was down may have other owners afterwards.
+        if self.router.has_slots() {
+            self.outbox.topology_is_stale();
+        }
+        self.tick_by(ends);
+        true
+    }
+
     /// Ends a request with an error.
     #[cold]
-    pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
-        self.check_failed(request, kind, answered);
+    pub(super) fn fail(&mut self, node: usize, request: &Request, kind: &str, message: &str, answered: bool) {
+        if let Some(checker) = &mut self.checker {
+            let free = checker.failed(request, kind, answered);
+            self.release(free);
+        }
+        if let Some(period) = request.class.period() {
+            let &Request { operation, due, hops, .. } = request;
+            let (node, redirected) = (node as u32, hops.redirects() > 0);
+            self.recording.failed(period, &Completion { operation, node, due, now: self.now, redirected }, answered);
+        }
+        let label = &self.router.nodes()[node].server.label;
         match request.class {
-            Class::Measured => {
-                let completion = completion(node, request, self.now);
-                self.recording.failed(&completion, answered);
-                let label = &self.nodes[node as usize].label;
-                self.recording.error(kind, || format!("{message} ({label})"));
-            }
-            Class::Warmup => {
-                self.recording.warmup.errors += 1;
-                self.recording.warmup.unanswered += u64::from(!answered);
-                self.recording.warmup.redirected += u64::from(request.hops.redirects() > 0);
-            }
+            Class::Measured => self.recording.error(kind, || format!("{message} ({label})")),
             Class::Preload => {
-                self.finished(1);
+                self.load.finished(1, self.now);
                 if answered {
-                    self.preload_commands += 1;
-                    let label = &self.nodes[node as usize].label;
+                    self.preloaded.commands += 1;
                     return self.preload_failed(format!("{message} ({label})"));
                 }
                 // Writing a key twice does no harm.
-                if let Some(run) = &mut self.run {
-                    run.redo.push(request.k);
-                    run.stage = Stage::Measuring;
-                }
-                return;
+                return self.load.redo(request.k);
             }
-            Class::Check => {}
-            Class::Fill => return self.filled(request, true),
+            Class::Warmup | Class::Check => {}
+            Class::Fill => return self.load.filled(request, true, &mut self.recording),
             Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Ping | Class::Asking => return,
         }
-        self.finished(1);
+        self.load.finished(1, self.now);
     }
 
     #[cold]
-    fn redirected(&mut self, index: usize, mut request: Request, redirect: Redirect<'_>) {
-        let node = self.connections[index].node;
-        match request.class {
-            Class::Measured => self.recording.redirected(request.operation, node),
-            Class::Warmup => self.recording.warmup.redirect_hops += 1,
-            _ => {}
+    fn redirected(&mut self, node: usize, mut request: Request, redirect: Redirect<'_>) {
+        if let Some(period) = request.class.period() {
+            self.recording.redirected(period, request.operation, node as u32);
         }
         let (asking, slot, address) = match redirect {
             Redirect::Moved { slot, address } => (false, slot, address),
             Redirect::Ask { slot, address } => (true, slot, address),
         };
-        let answered_by = self.nodes[node as usize].address;
         let target = match self.common.plan.target.reachable(address) {
-            None => match resolve(address, answered_by) {
-                Some(resolved) => self.node_at(resolved),
-                None => self.node_called(address),
+            None => match resolve(address, self.router.nodes()[node].server.address) {
+                Some(resolved) => self.router.find(|server| server.address == resolved).or_else(|| self.join(resolved)),
+                None => self.router.find(|server| server.label == address),
             },
-            Some(reachable) => self.node_called(reachable),
+            Some(reachable) => self.router.find(|server| server.label == reachable),
         };
         if !asking {
-            self.topology_stale = true;
-            if let (Some(target), Some(slots)) = (target, &mut self.slots) {
-                slots[usize::from(slot)] = target;
-                // The next topology names the replicas of that node.
-                if let Some(readers) = self
-                    .readers
-                    .as_mut()
-                    .filter(|readers| request.class != Class::Preload && readers.take(request.operation))
-                {
-                    readers.slots[usize::from(slot)] = target;
-                }
+            self.outbox.topology_is_stale();
+            if let Some(target) = target {
+                self.router.moved(slot, target, &request);
             }
         }
         // A name that needs a resolver: the next topology has it, and until then the request waits.
         let Some(target) = target else {
-            self.topology_stale = true;
+            self.outbox.topology_is_stale();
             if request.hops.redirects() == 0 {
                 request.hops.redirect();
             }
@@ -360,55 +367,18 @@ impl Worker {
         if request.hops.redirects() > HOPS {
             return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);
         }
-        self.nodes[usize::from(target)].resend(Resend { request, since: self.now, asking });
+        self.router.resend(usize::from(target), Resend { request, since: self.now, asking });
     }
 
-    /// The node that has this label.
-    fn node_called(&self, label: &str) -> Option<u16> {
-        self.nodes.iter().position(|node| !node.retired && node.label == label).map(|node| node as u16)
+    /// Adds the server of a redirect. `None` at the limit of nodes.
+    fn join(&mut self, address: SocketAddr) -> Option<u16> {
+        let node = self.router.join(&address.into());
+        self.follow_router();
+        node
     }
 
     pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
-        let link = self.connections[index].link;
-        if link.is_in_the_making() {
-            return self.failed_to_connect(index, ConnectFailure::Broken, &error.to_string());
-        }
         self.lost(index, "ConnectionReset", &error.to_string());
-    }
-
-    /// Handles a lost connection: requests in flight fail, nothing is sent again, and the connection is made anew.
-    pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
-        let link = self.connections[index].link;
-        if link.is_in_the_making() {
-            return self.failed_to_connect(index, ConnectFailure::Broken, why);
-        }
-        if link != Link::Ready {
-            return;
-        }
-        let retry = self.retry(index);
-        let connection = &mut self.connections[index];
-        let node = connection.node as usize;
-        let commands = connection.close(Link::Down { retry });
-        self.ready -= 1;
-        self.common.ready.fetch_sub(1, Relaxed);
-        self.connections_change(false);
-        let of_load = commands.iter().filter(|(request, _)| request.class.is_load());
-        if let Some(first) = of_load.map(|(_, sent)| *sent).min() {
-            self.unanswered(node, first);
-            self.nodes[node].suspect = true;
-        }
-        self.note_unreachable(node);
-        let patience = self.common.plan.timeouts.request_nanoseconds;
-        for (request, sent) in commands {
-            if sent.saturating_add(patience) <= self.now {
-                let message = format!("no reply within {} ms", patience / 1_000_000);
-                self.fail(node as u32, &request, "Timeout", &message, false);
-            } else {
-                self.fail(node as u32, &request, kind, why, false);
-            }
-        }
-        let message = format!("lost the connection to {}: {why}", self.nodes[node].label);
-        let _ = self.common.events.try_send(EngineEvent::ConnectionLost { message });
     }
 }
 
@@ -448,16 +418,11 @@ fn count_plain(
             break;
         }
         recording.responded(operation, now.saturating_sub(due), alike);
-        recording.succeeded(operation, count as u64, nil);
+        recording.succeeded(Period::Measured, operation, count as u64, nil);
         recording.served(operation, node, service, count as u64);
         rest = &rest[count..];
     }
     requests.len() - rest.len()
-}
-
-#[inline]
-fn completion(node: u32, request: &Request, now: u64) -> Completion {
-    Completion { operation: request.operation, node, due: request.due, now, redirected: request.hops.redirects() > 0 }
 }
 
 /// The address of a redirect. A missing host means that of the answering server.

@@ -1,12 +1,10 @@
 //! Fills the windows of connections, and sends once per connection and turn.
 
 use super::Worker;
-use super::verified::Verified;
-use crate::engine::connection::{Connection, Sent};
-use crate::engine::pipeline::{Class, Pipeline, Request};
-use crate::engine::run::{Filling, Run, Source};
+use crate::engine::connections::Sent;
+use crate::engine::pipeline::{Class, Pipeline, Request, Waiting};
 use crate::engine::sys;
-use crate::record::{LATE_NANOSECONDS, Recording};
+use crate::record::{Period, Recording};
 use crate::resp::Output;
 use crate::workload::Workload;
 
@@ -15,7 +13,7 @@ impl Worker {
     pub(super) fn fill_all(&mut self) {
         for index in 0..self.connections.len() {
             self.fill(index);
-            self.has_room(index);
+            self.list_if_room(index);
         }
     }
 
@@ -23,111 +21,118 @@ impl Worker {
     #[inline]
     pub(super) fn fill(&mut self, index: usize) {
         if self.uses_queues() {
-            if self.run.as_ref().is_some_and(Run::draws_ahead) {
+            // Only a closed loop without callers draws before there is room, which keeps windows full.
+            if !self.load.is_open() && !self.load.has_callers() {
                 self.fill_for_node(index);
             }
             return;
         }
-        while let Some(run) = &self.run {
-            if !run.is_active() {
-                return;
+        while self.load.is_active() {
+            let mut room = self.connections[index].room(self.load.depth);
+            if !self.router.holds_none() {
+                // Requests that pause or are sent again take part of it.
+                room = self.load.room_left(room, self.connections.ready());
             }
-            let mut room = self.room_beside_held(self.connections[index].room(run.window, run.batch));
-            let (Some(run), connection) = (&mut self.run, &mut self.connections[index]) else { return };
-            if run.filling == Filling::Batches {
-                room = connection.of_batch(room, run.window);
-            }
-            if let Source::Closed { k, step } = &mut run.source {
-                let (first, step, workload) = (*k, *step, &*run.workload);
-                *k += step * room as u64;
-                connection.pipeline.stage_undecided((0..room).map(|at| {
-                    let k = first + step * at as u64;
-                    Request::undecided(k, workload.operation(k))
-                }));
-            } else {
-                connection.pipeline.stage_undecided(
-                    (0..room).map_while(|_| run.draw().map(|k| Request::undecided(k, run.workload.operation(k)))),
-                );
-            }
+            let connection = &mut self.connections[index];
+            self.load.fill(connection, room);
             if connection.pipeline.staged_count() == 0 || !self.flush(index) {
                 return;
             }
         }
     }
 
-    /// Adds a command to the next send of a connection.
-    #[inline]
-    pub(super) fn stage(&mut self, index: u32, request: Request) {
-        let pipeline = &mut self.connections[index as usize].pipeline;
-        if pipeline.staged_count() == 0 {
-            self.dirty.push(index);
+    /// Fills a connection's window right after its replies, if enough requests wait for its node: that costs less than a send after all
+    /// replies have been read. Fewer requests are sent later, on as few connections as possible.
+    fn fill_for_node(&mut self, index: usize) {
+        let node = self.connections[index].node();
+        // Resends go first.
+        if !self.router.nodes()[node].resends.is_empty() {
+            return;
         }
-        pipeline.stage(request);
+        let now = self.now;
+        while self.load.is_active() && self.load.class_at(self.now).is_some() {
+            let connection = &mut self.connections[index];
+            let room = connection.room(self.load.depth);
+            self.router.queue_drawn(&mut self.load, now);
+            let Some(waiting) = self.router.take_many(node, room) else { return };
+            let workload = &self.load.workload;
+            let requests = waiting.map(|Waiting { k, .. }| Request::undecided(k, workload.operation(k)));
+            connection.pipeline.stage_undecided(requests);
+            if !self.flush(index) {
+                return;
+            }
+        }
     }
 
-    pub(super) fn flush_dirty(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for index in dirty.drain(..) {
+    /// Stages held requests where a closed loop of one server has room.
+    #[cold]
+    pub(super) fn stage_resends(&mut self) {
+        for index in 0..self.connections.len() {
+            while self.connections[index].room(self.load.depth) > 0 {
+                let Some(resend) = self.router.take_resend(self.router.sole()) else { return };
+                self.connections.stage(index as u32, resend.request);
+            }
+        }
+    }
+
+    /// Sends all staged commands. Returns whether there were any.
+    pub(super) fn flush_dirty(&mut self) -> bool {
+        let mut any = false;
+        while let Some(index) = self.connections.next_dirty() {
+            any = true;
             self.flush(index as usize);
             // The next turn begins with another connection.
-            let open = &mut self.nodes[self.connections[index as usize].node as usize].open;
-            if open.front() == Some(&index) {
-                open.rotate_left(1);
-            }
-            self.has_room(index as usize);
+            self.connections.pass_over(index);
+            self.list_if_room(index as usize);
         }
-        self.dirty = dirty;
+        any
     }
 
     /// Encodes and sends the staged commands of a connection. Returns whether the socket may take more.
     pub(super) fn flush(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
-        let mut class = None;
-        let sent = if let Some(run) = &self.run {
-            let mut time = self.now;
-            loop {
-                class = run.class_at(time);
-                limit(connection, run, class, self.verified.as_deref_mut());
-                if connection.pipeline.staged_count() == 0 {
-                    return false;
+        let pipeline = &mut connection.pipeline;
+        let mut time = self.now;
+        let (class, sent) = loop {
+            let class = self.load.class_at(time);
+            // Requests that a closed loop staged but may no longer send.
+            if let Some(keep) = self.load.limit(class, pipeline.undecided_count()) {
+                if let Some(checker) = &mut self.checker {
+                    checker.dropped(pipeline, keep);
                 }
-                match &mut self.verified {
-                    None => encode(&connection.pipeline, Some(run), &mut self.output),
-                    Some(verified) => verified.encode(&connection.pipeline, run, &mut self.output),
-                }
-                let sent = sys::monotonic_nanoseconds();
-                // The load may change its class between the two readings of the clock.
-                if run.class_at(sent) == class {
-                    break sent;
-                }
-                time = sent;
-                self.now = sent;
+                pipeline.keep_undecided(keep);
             }
-        } else {
-            encode(&connection.pipeline, None, &mut self.output);
-            sys::monotonic_nanoseconds()
+            if pipeline.staged_count() == 0 {
+                return false;
+            }
+            let workload = &*self.load.workload;
+            match &mut self.checker {
+                None => encode(pipeline, workload, &mut self.output, |request, room| {
+                    workload.encode(request.k, request.operation, room)
+                }),
+                Some(checker) => encode(pipeline, workload, &mut self.output, |request, room| {
+                    checker.encode(request, &self.load, room)
+                }),
+            }
+            let sent = sys::monotonic_nanoseconds();
+            // The load may change its class between the two readings of the clock.
+            if self.load.class_at(sent) == class {
+                break (class, sent);
+            }
+            time = sent;
+            self.now = sent;
         };
-        let open_loop = self.run.as_ref().is_some_and(Run::is_open);
-        if open_loop {
+        if self.load.is_open() {
             self.vigil.sent(sent);
-            lateness(&connection.pipeline, sent, &mut self.recording);
+            lateness(pipeline, sent, &mut self.recording);
         } else {
-            scheduled(&connection.pipeline, class, &mut self.recording);
+            scheduled(pipeline, class, &mut self.recording);
         }
-        if let Some(run) = &mut self.run {
-            let fresh = connection.pipeline.undecided_count() as u64;
-            run.outstanding += fresh;
-            run.drawn = run.drawn.saturating_sub(fresh);
-            run.in_flight.rise(fresh, sent);
-            if class == Some(Class::Measured) {
-                run.spend(fresh, sent);
-                self.recording.sent_bytes += self.output.bytes().len() as u64;
-            }
-            if run.first_send == 0 && run.is_active() {
-                run.first_send = sent;
-            }
+        self.load.sent(pipeline.undecided_count() as u64, class, sent);
+        if class == Some(Class::Measured) {
+            self.recording.wrote(self.output.bytes().len());
         }
-        connection.pipeline.sent(sent, class.unwrap_or(Class::Orphan));
+        pipeline.sent(sent, class.unwrap_or(Class::Orphan));
         match connection.send(self.output.bytes()) {
             Ok(Sent::All) => true,
             Ok(Sent::Blocked) => false,
@@ -139,69 +144,50 @@ impl Worker {
     }
 }
 
-/// Drops requests that a closed loop staged but may no longer send.
+/// Encodes the staged commands. `write` writes a request, and returns its length.
 #[inline]
-fn limit(connection: &mut Connection, run: &Run, class: Option<Class>, verified: Option<&mut Verified>) {
-    let keep = match (class, run.quota) {
-        (None, _) => 0,
-        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => quota as usize,
-        _ => return,
-    };
-    if let Some(verified) = verified {
-        verified.dropped(&connection.pipeline, keep);
-    }
-    connection.pipeline.keep_undecided(keep);
-}
-
-/// Encodes the staged commands.
-#[inline]
-fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
-    let workload = run.map(|run| &*run.workload);
-    let longest = workload.map_or(0, Workload::longest).max(ASKING.len());
+fn encode(
+    pipeline: &Pipeline,
+    workload: &Workload,
+    output: &mut Output,
+    mut write: impl FnMut(&Request, &mut [u8]) -> usize,
+) {
+    let longest = workload.longest().max(ASKING.len());
     let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
     let mut length = 0;
     for request in pipeline.staged() {
         let room = &mut room[length..];
-        length += match workload {
-            Some(workload) if !request.class.is_beside() => workload.encode(request.k, request.operation, room),
-            _ => encode_beside(request, workload, room),
-        };
+        length += if request.class.is_beside() { encode_beside(request, workload, room) } else { write(request, room) };
     }
     output.set_length(length);
 }
 
 /// Encodes a command that is not a request.
 #[cold]
-fn encode_beside(request: &Request, workload: Option<&Workload>, room: &mut [u8]) -> usize {
-    match (request.class, workload) {
-        (Class::Ping, _) => write(PING, room),
-        (Class::Asking, _) => write(ASKING, room),
-        (Class::Fill, Some(workload)) => workload.encode_fill(request.k, request.operation, room),
-        _ => 0,
-    }
-}
-
-pub(super) const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
-pub(super) const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
-
-#[cold]
-pub(super) fn write(command: &[u8], room: &mut [u8]) -> usize {
+fn encode_beside(request: &Request, workload: &Workload, room: &mut [u8]) -> usize {
+    let command = match request.class {
+        Class::Ping => PING,
+        Class::Asking => ASKING,
+        _ => return workload.encode_fill(request.k, request.operation, room),
+    };
     room[..command.len()].copy_from_slice(command);
     command.len()
 }
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
 /// Counts requests of a closed loop as scheduled when they are sent.
 #[inline]
 fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recording) {
     let count = pipeline.undecided_count() as u64;
-    match (class, recording.only_operation()) {
-        (Some(Class::Measured), Some(operation)) => recording.scheduled(operation, count),
-        (Some(Class::Measured), None) => {
+    match (class.and_then(Class::period), recording.only_operation()) {
+        (Some(Period::Measured), None) => {
             let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
-            undecided.for_each(|request| recording.scheduled(request.operation, 1));
+            undecided.for_each(|request| recording.scheduled(Period::Measured, request.operation, 1));
         }
-        (Some(Class::Warmup), _) => recording.warmup.scheduled += count,
-        _ => {}
+        (Some(period), only) => recording.scheduled(period, only.unwrap_or_default(), count),
+        (None, _) => {}
     }
 }
 
@@ -211,8 +197,8 @@ fn lateness(pipeline: &Pipeline, sent: u64, recording: &mut Recording) {
     for request in pipeline.staged() {
         let late = sent.saturating_sub(request.due);
         match request.class {
-            Class::Measured if request.hops.is_first() => recording.sent(request.operation, late),
-            Class::Warmup if request.hops.is_first() => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
+            Class::Measured if request.hops.is_first() => recording.sent(Period::Measured, request.operation, late),
+            Class::Warmup if request.hops.is_first() => recording.sent(Period::Warmup, request.operation, late),
             _ => {}
         }
     }

@@ -4,14 +4,12 @@ use std::io::Write as _;
 use std::net::TcpListener;
 
 use super::*;
-use crate::cluster::NodeAddress;
 
 /// A worker with one connection to a server at `listener`.
 fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
     let plan = crate::sample::plan().of_shard(1);
     let address = listener.local_addr().unwrap();
-    let node = NodeAddress { id: "a".into(), address, label: address.to_string() };
-    let topology = Topology { nodes: vec![node], slots: None, ..Topology::default() };
+    let topology = Topology::of(&[address]);
     let common = Arc::new(Common {
         trial: Arc::new(Workload::of_trial(&plan).unwrap()),
         plan,
@@ -27,7 +25,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
     });
     let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
     let mut worker = Worker::new(common, Arc::default(), seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();
-    worker.connecting = true;
+    worker.connections.connect(worker.now);
     worker
 }
 
@@ -39,7 +37,7 @@ fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
     let mut worker = worker(&listener, mail);
     worker.read_buffer = vec![0; 64];
     let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
-    while worker.ready == 0 {
+    while worker.connections.ready() == 0 {
         worker.turn(&mut events).unwrap();
     }
     let (mut server, _) = listener.accept().unwrap();
@@ -50,7 +48,7 @@ fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
     // A turn without an event ends with the next tick.
     for _ in 0..100 {
         worker.turn(&mut events).unwrap();
-        if worker.ready == 0 {
+        if worker.connections.ready() == 0 {
             return;
         }
     }

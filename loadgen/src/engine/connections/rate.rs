@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A worker's part of a rate shared by all workers of all shards. Connections begin one at a time, evenly spaced, and missed turns are
 /// not made up.
 #[derive(Debug)]
-pub(super) struct ConnectRate {
+pub(crate) struct ConnectRate {
     /// Nanoseconds between turns; 0 without a limit.
     interval: u64,
     /// Delay of the first turn, so that the workers alternate.
@@ -33,7 +33,7 @@ impl ConnectRate {
     ///
     /// # Errors
     /// Too early: the time of the next turn.
-    pub(super) fn take(&mut self, now: u64) -> Result<(), u64> {
+    pub(crate) fn take(&mut self, now: u64) -> Result<(), u64> {
         if now < self.next {
             return Err(self.next);
         }

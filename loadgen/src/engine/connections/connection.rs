@@ -1,17 +1,16 @@
-//! One connection and its server.
+//! One connection.
 
-use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 
-use super::pipeline::{Pipeline, Request};
-use super::queue::Queue;
-use super::stream::Stream;
-use super::worker::Progress;
+use super::Depth;
+use crate::engine::exchanges::Progress;
+use crate::engine::pipeline::{Pipeline, Request};
+use crate::engine::queue::Queue;
+use crate::engine::stream::Stream;
 use crate::resp::Decoder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(crate) enum Link {
     /// Not connected; the next attempt is at this time.
     Down {
         retry: u64,
@@ -37,20 +36,20 @@ pub(super) enum Link {
 
 impl Link {
     /// Returns whether a connection attempt is under way.
-    pub(super) fn is_in_the_making(self) -> bool {
+    pub(crate) fn is_in_the_making(self) -> bool {
         matches!(self, Self::Connecting { .. } | Self::Securing { .. } | Self::Greeting { .. })
     }
 }
 
 /// A connection. Its buffers are small: reading and encoding use the worker's.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Index of the server.
-    pub node: u32,
-    pub link: Link,
+    node: u32,
+    pub(super) link: Link,
     /// Consecutive failures, for the backoff.
-    pub failures: u32,
-    pub stream: Option<Stream>,
+    pub(super) failures: u32,
+    pub(super) stream: Option<Stream>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
     /// The replies so far to the oldest request, where requests get several.
@@ -60,16 +59,16 @@ pub(super) struct Connection {
     /// Bytes wait for room in the socket.
     blocked: bool,
     /// Whether it is in its node's `open` list.
-    pub listed: bool,
+    pub(super) listed: bool,
     /// Was ready at least once.
-    pub known: bool,
+    pub(super) known: bool,
     /// Requests that the current batch still lacks, where requests are sent in batches.
     batch_left: u32,
 }
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     All,
     /// The rest waits for room in the socket.
     Blocked,
@@ -93,9 +92,31 @@ impl Connection {
         }
     }
 
-    /// How many more commands fit into `window`, with at most `batch` in one send.
+    pub(crate) fn node(&self) -> usize {
+        self.node as usize
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.link
+    }
+
+    /// When the oldest command in flight was sent, if the connection is ready.
+    pub(crate) fn oldest_sent(&self) -> Option<u64> {
+        self.pipeline.oldest_sent().filter(|_| self.link == Link::Ready)
+    }
+
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.link == Link::Ready && self.pipeline.is_empty()
+    }
+
+    /// Its bytes; `None` if it is closed.
+    pub(crate) fn stream(&mut self) -> Option<&mut Stream> {
+        self.stream.as_mut()
+    }
+
+    /// How many more commands fit.
     #[inline]
-    pub(super) fn room(&self, window: usize, batch: usize) -> usize {
+    pub(crate) fn room(&self, Depth { window, batch }: Depth) -> usize {
         if self.link != Link::Ready || self.blocked {
             return 0;
         }
@@ -104,7 +125,7 @@ impl Connection {
 
     /// How many of `room` commands the current batch of `size` may still take. The next batch begins when the pipeline is empty. A large
     /// batch takes several sends.
-    pub(super) fn of_batch(&mut self, room: usize, size: usize) -> usize {
+    pub(crate) fn of_batch(&mut self, room: usize, size: usize) -> usize {
         if self.pipeline.is_empty() {
             self.batch_left = size as u32;
         }
@@ -115,7 +136,7 @@ impl Connection {
 
     /// Writes `bytes`, and keeps what the socket does not take.
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
         if self.blocked && !self.unsent.is_empty() {
             self.unsent.extend(bytes.iter().copied());
@@ -129,12 +150,12 @@ impl Connection {
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         self.blocked
     }
 
     /// Writes more of what the socket did not take before.
-    pub(super) fn send_rest(&mut self) -> io::Result<Sent> {
+    pub(crate) fn send_rest(&mut self) -> io::Result<Sent> {
         if !self.blocked {
             return Ok(Sent::All);
         }
@@ -171,78 +192,6 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
         }
     }
     Ok(sent)
-}
-
-/// A server and the requests that wait for it.
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-#[derive(Debug)]
-pub(super) struct Node {
-    pub id: String,
-    pub address: SocketAddr,
-    pub label: String,
-    pub connections: Vec<u32>,
-    /// Connections that may have room, the next to use first.
-    pub open: VecDeque<u32>,
-    /// Requests to be sent again after a redirect or a pause, ordered by due time. They are sent before all others.
-    pub resends: VecDeque<Resend>,
-    /// Requests that found no room.
-    pub waiting: VecDeque<Waiting>,
-    /// No longer part of the target.
-    pub retired: bool,
-    /// Serves reads only.
-    pub replica: bool,
-    /// When it last replied without an error in this load; 0 if never.
-    pub answered: u64,
-    /// A request failed there and it has not replied since; see the outages of [`super::worker`].
-    pub out: bool,
-    /// Its last connection broke, or none could be made: nothing can be sent there.
-    pub unreachable: bool,
-    /// A request got no reply there, so idle connections may be dead too and must be tested.
-    pub suspect: bool,
-}
-
-/// A request to be sent again, to the server that its slot has now.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Resend {
-    pub request: Request,
-    /// When it began to wait.
-    pub since: u64,
-    /// Whether ASKING precedes it.
-    pub asking: bool,
-}
-
-/// A request without a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
-    pub k: u64,
-    /// When it was due; in a closed loop, when it was drawn.
-    pub due: u64,
-}
-
-impl Node {
-    pub(super) fn new(id: &str, address: SocketAddr, label: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            address,
-            label: label.to_owned(),
-            connections: Vec::new(),
-            open: VecDeque::new(),
-            resends: VecDeque::new(),
-            waiting: VecDeque::new(),
-            retired: false,
-            replica: false,
-            answered: 0,
-            out: false,
-            unreachable: false,
-            suspect: false,
-        }
-    }
-
-    /// Inserts by due time.
-    pub(super) fn resend(&mut self, resend: Resend) {
-        let at = self.resends.partition_point(|other| other.request.due <= resend.request.due);
-        self.resends.insert(at, resend);
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,27 @@
 //! Replies to requests of several commands: transactions, and WAIT after a request. All replies are read before the request has its
 //! outcome, so nothing is left on the connection for the next request.
 
-use super::Worker;
-use crate::engine::pipeline::{Class, Request};
+use super::connections::Connection;
+use super::pipeline::{Class, Request};
 use crate::resp::Reply;
-use crate::workload::Exchange;
+use crate::workload::{Exchange, Workload};
 
-/// The connection was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GivenUp;
+/// The outcome of a request.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub request: Request,
+    /// When it was sent.
+    pub sent: u64,
+    /// That of its command, or any other value for a transaction.
+    pub reply: Reply,
+    pub error: Option<Error>,
+    /// Fewer replicas than WAIT asked for acknowledged the write.
+    pub under_replicated: bool,
+}
 
 /// The replies so far to the oldest request of a connection.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Progress {
+pub(super) struct Progress {
     seen: u32,
     error: Option<Error>,
     /// Whether its only command was answered with null.
@@ -22,10 +31,10 @@ pub(in crate::engine) struct Progress {
 }
 
 #[derive(Debug)]
-struct Error {
-    text: Vec<u8>,
+pub(super) struct Error {
+    pub text: Vec<u8>,
     /// Whether the commands may have been executed despite the error.
-    executed: bool,
+    pub executed: bool,
 }
 
 /// The parts of a reply that matter here.
@@ -40,10 +49,7 @@ struct Part<'a> {
 }
 
 impl Progress {
-    /// Takes the next reply.
-    ///
-    /// # Errors
-    /// Fails on a reply that violates the protocol.
+    /// Takes the next reply. Fails if it violates the protocol.
     fn take(&mut self, exchange: Exchange, part: &Part<'_>) -> Result<(), &'static str> {
         let at = self.seen;
         self.seen += 1;
@@ -93,52 +99,33 @@ fn number(note: &[u8]) -> Option<u64> {
     std::str::from_utf8(note.get(1..)?).ok()?.parse().ok()
 }
 
-impl Worker {
-    /// Handles a noted reply. `None` if it is the outcome of a single command; otherwise the number of successes to add to the series.
-    #[cold]
-    pub(super) fn exchange(&mut self, index: usize, reply: Reply) -> Option<Result<u64, GivenUp>> {
-        let connection = &mut self.connections[index];
-        let (flight, requests) = connection.pipeline.oldest()?;
-        // Preload commands are single; their class is decided by the send.
-        let request = flight.decide(*requests.first()?);
-        let exchange = self.common.trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
-        let progress = connection.progress.get_or_insert_default();
-        let decoder = &connection.decoder;
-        let error = if reply == Reply::Error { decoder.error_text() } else { &[] };
-        let part = Part { reply, note: decoder.note(), error, nested: decoder.nested_error() };
-        if let Err(strange) = progress.take(exchange, &part) {
-            self.lost(index, "Protocol", strange);
-            return Some(Err(GivenUp));
-        }
-        if progress.seen < exchange.replies() {
-            return Some(Ok(0));
-        }
-        let progress = std::mem::take(&mut **progress);
-        let (request, sent) = connection.pipeline.answered()?;
-        Some(Ok(self.exchanged(index, request, sent, exchange, progress)))
+/// Takes a noted reply of a connection. `None` if it is the outcome of a single command. Otherwise the request's outcome, if this was its
+/// last reply. Fails if the reply violates the protocol.
+#[cold]
+pub(super) fn take(
+    connection: &mut Connection,
+    trial: &Workload,
+    reply: Reply,
+) -> Option<Result<Option<Outcome>, &'static str>> {
+    let (flight, requests) = connection.pipeline.oldest()?;
+    // Preload commands are single; their class is decided by the send.
+    let request = flight.decide(*requests.first()?);
+    let exchange = trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
+    let progress = connection.progress.get_or_insert_default();
+    let decoder = &connection.decoder;
+    let error = if reply == Reply::Error { decoder.error_text() } else { &[] };
+    let part = Part { reply, note: decoder.note(), error, nested: decoder.nested_error() };
+    if let Err(strange) = progress.take(exchange, &part) {
+        return Some(Err(strange));
     }
-
-    /// Gives a request its outcome.
-    fn exchanged(&mut self, index: usize, request: Request, sent: u64, exchange: Exchange, progress: Progress) -> u64 {
-        if let Some(Error { text, executed }) = progress.error {
-            self.refused(index, request, sent, &text, executed);
-            return 0;
-        }
-        if let Some(wanted) = exchange.replicas
-            && progress.acknowledged.is_some_and(|found| found < wanted.into())
-        {
-            match request.class {
-                Class::Measured => self.recording.under_replicated(request.operation),
-                Class::Warmup => self.recording.warmup.under_replicated += 1,
-                _ => {}
-            }
-        }
-        let added = self.success(index, request, sent, if progress.nil { Reply::Nil } else { Reply::Value });
-        if self.fills && progress.nil {
-            self.missed(index, request);
-        }
-        added
+    if progress.seen < exchange.replies() {
+        return Some(Ok(None));
     }
+    let Progress { error, nil, acknowledged, .. } = std::mem::take(&mut **progress);
+    let (request, sent) = connection.pipeline.answered()?;
+    let under_replicated = acknowledged.zip(exchange.replicas).is_some_and(|(found, wanted)| found < wanted.into());
+    let reply = if nil { Reply::Nil } else { Reply::Value };
+    Some(Ok(Some(Outcome { request, sent, reply, error, under_replicated })))
 }
 
 /// Returns whether a command is a request of a trial, including an aborted one.

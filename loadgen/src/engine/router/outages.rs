@@ -8,11 +8,9 @@
 use redisbench_wire::limits;
 use redisbench_wire::topology::{Outage, SlotRange, ranges};
 
-use super::Worker;
-use super::deferred::FIRST_PAUSE;
+use super::{FIRST_PAUSE, Router};
 use crate::cluster::{SLOTS, UNCOVERED};
-use crate::engine::api::EngineEvent;
-use crate::engine::connection::Link;
+use crate::engine::load::Load;
 
 /// Interval of requests for a new topology while slots get no replies, in nanoseconds.
 const CALL_EVERY: u64 = 10_000_000;
@@ -43,58 +41,38 @@ struct Open {
     owner: usize,
 }
 
-impl Worker {
-    /// Called when a connection to a node broke or could not be made. If none is left, the next request for the node opens an outage; in
-    /// a closed loop that sends whenever it can, this happens at once.
+impl Router {
+    /// Called when a request of a load that began at `start`, sent or due at `sent`, failed at a node. Returns whether that was news.
     #[cold]
-    pub(super) fn note_unreachable(&mut self, node: usize) {
-        if self.has_ready(node) {
-            return;
-        }
-        self.nodes[node].unreachable = true;
-        if !self.uses_queues() {
-            self.unanswered(node, self.now);
-        }
-    }
-
-    /// Called when a request that was to be sent at `due` found no room on any connection to a node.
-    #[inline]
-    pub(super) fn found_no_room(&mut self, node: usize, due: u64) {
-        // Only once: the next failed connection attempt sets it again.
-        if std::mem::take(&mut self.nodes[node].unreachable) {
-            self.unanswered(node, due);
-        }
-    }
-
-    /// Returns whether requests can be sent to a node.
-    pub(super) fn has_ready(&self, node: usize) -> bool {
-        self.nodes[node].connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready)
-    }
-
-    /// Called when a request that was sent or due at `sent` failed at a node.
-    #[cold]
-    pub(super) fn unanswered(&mut self, node: usize, sent: u64) {
-        let Some(run) = self.run.as_ref().filter(|run| run.is_active() && !run.preload) else { return };
-        let (start, known) = (run.start, &self.nodes[node]);
+    pub(crate) fn unanswered(&mut self, node: usize, sent: u64, start: u64, now: u64) -> bool {
+        let known = &self.nodes[node];
         if known.out || known.retired {
-            return;
+            return false;
         }
-        let since = sent.min(self.now).max(known.answered).max(start);
-        let label = known.label.clone();
+        let since = sent.min(now).max(known.answered).max(start);
+        let label = known.server.label.clone();
         for (reads, slots) in [(false, self.slots_of(node)), (true, self.reads_of(node))] {
             if !slots.is_empty() {
                 self.outages.open.push(Open { slots, reads, node: label.clone(), since, owner: node });
                 self.nodes[node].out = true;
             }
         }
-        self.call();
+        true
     }
 
-    /// Called when a node replied without an error after a failure.
+    /// Called when a node replied without an error.
+    #[inline]
+    pub(crate) fn answered(&mut self, node: usize, load: &Load, now: u64) {
+        self.nodes[node].answered = now;
+        if self.nodes[node].out {
+            self.answered_again(node, load, now);
+        }
+    }
+
+    /// Called when that follows a failure.
     #[cold]
-    pub(super) fn answered_again(&mut self, node: usize) {
+    fn answered_again(&mut self, node: usize, load: &Load, now: u64) {
         self.nodes[node].out = false;
-        let now = self.now;
         let (over, open): (Vec<_>, Vec<_>) = self.outages.open.drain(..).partition(|open| open.owner == node);
         self.outages.open = open;
         let lasted = over.iter().map(|open| now.saturating_sub(open.since)).max().unwrap_or_default();
@@ -103,13 +81,13 @@ impl Worker {
         }
         // A node that serves some requests and not others alternates between the two: there the pauses stay.
         if lasted >= FIRST_PAUSE {
-            self.resume_of(node);
+            self.resume_of(node, load, now);
         }
     }
 
-    /// Reassigns open outages to the new owners of the slots. [`Self::silent_nodes_fail`] comes first, because a silent node that loses
-    /// slots counts as failed.
-    pub(super) fn hand_over_outages(&mut self) {
+    /// Reassigns open outages to the new owners of the slots. Silent nodes fail first, because a silent node that loses slots counts as
+    /// failed. Returns whether any are open: the new map may still be wrong, so ask again at once.
+    pub(crate) fn hand_over_outages(&mut self) -> bool {
         for node in &mut self.nodes {
             node.out = false;
         }
@@ -128,62 +106,44 @@ impl Worker {
                 self.outages.open.push(Open { slots: ranges(slots), reads, node, since, owner });
             }
         }
-        // The new map may still be wrong, so ask again at once.
-        if !self.outages.open.is_empty() {
-            (self.outages.next_call, self.next_tick) = (0, self.now);
+        if self.outages.open.is_empty() {
+            return false;
         }
+        self.outages.next_call = 0;
+        true
     }
 
-    /// Opens outages of nodes that have requests in flight and were silent for a while. Called before such nodes lose slots.
-    pub(super) fn silent_nodes_fail(&mut self) {
-        for index in 0..self.connections.len() {
-            let connection = &self.connections[index];
-            let node = connection.node as usize;
-            if let Some(sent) = connection.pipeline.oldest_sent()
-                && connection.link == Link::Ready
-                && self.is_silent(node, sent)
-            {
-                self.unanswered(node, sent);
-            }
-        }
+    /// Notes and returns whether a node has not replied since `sent`, and `sent` is long enough ago.
+    pub(crate) fn note_silence(&mut self, node: usize, sent: u64, now: u64) -> bool {
+        let silent = sent.saturating_add(SILENCE) <= now && self.nodes[node].answered <= sent;
+        self.outages.silence |= silent;
+        silent
     }
 
-    /// Returns whether a node has not replied since `sent`, and `sent` is long enough ago.
-    pub(super) fn is_silent(&self, node: usize, sent: u64) -> bool {
-        sent.saturating_add(SILENCE) <= self.now && self.nodes[node].answered <= sent
-    }
-
-    /// Notes that a silent node has requests in flight.
-    pub(super) fn note_silence(&mut self) {
-        self.outages.silence = true;
-    }
-
-    /// Asks the cold side to look for other owners, at most once per [`CALL_EVERY`].
-    pub(super) fn call(&mut self) {
-        let active = self.run.as_ref().is_some_and(|run| run.is_active() && !run.preload);
+    /// Returns whether the cold side is to look for other owners, at most once per [`CALL_EVERY`]. `active`: a trial sends requests.
+    /// With it, when to ask again.
+    pub(crate) fn call(&mut self, active: bool, now: u64) -> Option<(bool, u64)> {
         let silence = std::mem::take(&mut self.outages.silence);
         if !active || self.outages.open.is_empty() && !silence {
-            return;
+            return None;
         }
-        if self.now >= self.outages.next_call {
-            self.outages.next_call = self.now + CALL_EVERY;
-            // The next call follows soon, so a full channel loses nothing.
-            let _ = self.common.events.try_send(EngineEvent::Unanswered);
+        let due = now >= self.outages.next_call;
+        if due {
+            self.outages.next_call = now + CALL_EVERY;
         }
-        self.next_tick = self.next_tick.min(self.outages.next_call);
+        Some((due, self.outages.next_call))
     }
 
     /// Called when a load begins.
-    pub(super) fn forget_outages(&mut self) {
+    pub(crate) fn forget_outages(&mut self) {
         self.outages = Outages::default();
         for node in &mut self.nodes {
             (node.answered, node.out) = (0, false);
         }
     }
 
-    /// Ends the outages of a finished load. Those still open are reported as lasting, with their length so far.
-    pub(super) fn end_outages(&mut self) {
-        let until = self.run.as_ref().map_or(self.now, |run| run.ends.min(self.now));
+    /// Ends the outages of a load that finished at `until`. Those still open are reported as lasting, with their length so far.
+    pub(crate) fn end_outages(&mut self, until: u64) {
         for open in std::mem::take(&mut self.outages.open) {
             self.outages.close(&open, until, true);
         }
@@ -193,11 +153,11 @@ impl Worker {
     }
 
     /// All outages until now, and how many were left out.
-    pub(super) fn told_outages(&self) -> (Vec<Outage>, u64) {
+    pub(crate) fn told_outages(&self, now: u64) -> (Vec<Outage>, u64) {
         let mut told = Outages { closed: self.outages.closed.clone(), ..Outages::default() };
         told.left_out = self.outages.left_out;
         for open in &self.outages.open {
-            told.close(open, self.now, true);
+            told.close(open, now, true);
         }
         (told.closed, told.left_out)
     }
@@ -212,12 +172,12 @@ impl Worker {
     }
 
     fn reads_of(&self, node: usize) -> Vec<SlotRange> {
-        self.readers.as_ref().map_or(Vec::new(), |readers| marked(&readers.slots, node))
+        self.readers.as_ref().map_or(Vec::new(), |readers| marked(readers, node))
     }
 
     fn owner_now(&self, slot: u16, reads: bool) -> Option<usize> {
         let slots = match &self.readers {
-            Some(readers) if reads => &readers.slots,
+            Some(readers) if reads => readers,
             _ => match &self.slots {
                 Some(slots) => slots,
                 None => return Some(self.sole),

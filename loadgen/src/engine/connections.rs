@@ -1,0 +1,547 @@
+//! The connections of one worker: how they are made and made again, which of them have room, and which have something to send.
+
+mod connection;
+mod rate;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::Shutdown;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use redisbench_wire::snapshot::{ReceiveDelay, Sending};
+
+use super::api::{Access, ConnectFailure};
+use super::integral::Integral;
+use super::pipeline::{Class, Pipeline, Request};
+use super::stream::Stream;
+use super::sys::{self, Poller, SendTimes};
+use super::worker::Common;
+use crate::cluster::{NodeAddress, UNIX};
+use crate::record::Delays;
+use crate::resp::{self, Reply};
+use crate::schedule::Seat;
+use rate::ConnectRate;
+
+pub(super) use connection::{Connection, Link, Sent};
+
+/// The maximum number of concurrent connection attempts, so that a server's accept backlog is not overrun.
+const AT_ONCE: usize = 64;
+
+const BACKOFF_FIRST: u64 = 50_000_000;
+const BACKOFF_LONGEST: u64 = 2_000_000_000;
+
+/// Interval of a scout's attempts in nanoseconds: at least the first, and the second times the workers of all shards. All workers
+/// together make at most 500 attempts per second.
+const SCOUT_FIRST: u64 = 30_000_000;
+const SCOUT_SHARE: u64 = 2_000_000;
+
+/// One connection in this many records how long replies waited in the kernel.
+const STAMPED: usize = 16;
+
+/// The maximum number of connections sampled, because each costs a system call.
+const SAMPLED: usize = 64;
+
+/// How long servers are given to close connections that were shut down.
+const PARTING: Duration = Duration::from_millis(500);
+
+/// Interval of pings on idle connections, in nanoseconds.
+const PING_EVERY: u64 = 5_000_000_000;
+
+/// How far a load fills connections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Depth {
+    /// The maximum number of commands in flight.
+    pub window: usize,
+    /// The maximum number of commands in one send.
+    pub batch: usize,
+}
+
+/// Why a connection could not be made.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub reason: ConnectFailure,
+    pub why: String,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectFailure::Refused,
+            io::ErrorKind::TimedOut => ConnectFailure::TimedOut,
+            _ => match error.raw_os_error() {
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EADDRNOTAVAIL) => ConnectFailure::Resources,
+                _ => ConnectFailure::Broken,
+            },
+        };
+        Self { reason, why: error.to_string() }
+    }
+}
+
+/// The connections of one worker.
+#[derive(Debug)]
+pub(super) struct Connections {
+    common: Arc<Common>,
+    /// Credentials and TLS settings of new connections.
+    access: Arc<Access>,
+    /// Interval of a scout's attempts.
+    scout_interval: u64,
+    all: Vec<Connection>,
+    /// By server.
+    pools: Vec<Pool>,
+    /// Number of ready connections.
+    ready: usize,
+    /// That number over time.
+    ready_time: Integral,
+    /// Connections with staged commands.
+    dirty: VecDeque<u32>,
+    /// Connections are made and kept up.
+    connecting: bool,
+    pub rate: ConnectRate,
+    /// A connection may be begun before the next tick.
+    soon: bool,
+    next_ping: u64,
+    /// Connections that broke and were made again during the load.
+    reconnects: u64,
+    /// Indices of sampled connections, with TCP's counters when the load was started.
+    sampled: Vec<(u32, SendTimes)>,
+    /// How long replies had waited in the kernel when the connections of the finished load were closed.
+    parting: Option<ReceiveDelay>,
+}
+
+/// The connections to one server.
+#[derive(Debug, Default)]
+struct Pool {
+    members: Vec<u32>,
+    /// Those that may have room, the next to use first.
+    open: VecDeque<u32>,
+    /// The server has left the target.
+    retired: bool,
+    /// The last connection broke, or none could be made: nothing can be sent.
+    unreachable: bool,
+    /// A request got no reply, so idle connections may be dead too and must be tested.
+    suspect: bool,
+}
+
+impl Deref for Connections {
+    type Target = [Connection];
+
+    fn deref(&self) -> &[Connection] {
+        &self.all
+    }
+}
+
+impl DerefMut for Connections {
+    fn deref_mut(&mut self) -> &mut [Connection] {
+        &mut self.all
+    }
+}
+
+impl Connections {
+    /// `counts`: connections by server.
+    pub(super) fn new(common: Arc<Common>, access: Arc<Access>, seat: Seat, counts: &[u32]) -> Self {
+        let mut connections = Self {
+            access,
+            scout_interval: SCOUT_FIRST.max(SCOUT_SHARE.saturating_mul(seat.step())),
+            all: Vec::new(),
+            pools: Vec::new(),
+            ready: 0,
+            ready_time: Integral::default(),
+            dirty: VecDeque::new(),
+            connecting: false,
+            rate: ConnectRate::of(common.plan.connect_rate, seat),
+            soon: true,
+            next_ping: 0,
+            reconnects: 0,
+            sampled: Vec::new(),
+            parting: None,
+            common,
+        };
+        for count in counts {
+            connections.add(*count, false);
+        }
+        connections
+    }
+
+    /// Adds the next server with `count` connections.
+    fn add(&mut self, count: u32, retired: bool) {
+        let (node, first) = (self.pools.len() as u32, self.all.len() as u32);
+        self.pools.push(Pool { members: (first..first + count).collect(), retired, ..Pool::default() });
+        let window = self.common.plan.pipeline as usize;
+        self.all.extend((0..count).map(|_| Connection::new(node, window)));
+    }
+
+    /// Number of connections for a server that joins later.
+    pub(super) fn share(&self) -> u32 {
+        let pools = self.pools.iter().filter(|pool| !pool.retired);
+        let (count, connections) = pools.fold((0, 0), |(count, sum), pool| (count + 1, sum + pool.members.len()));
+        (connections / count.max(1)).max(1) as u32
+    }
+
+    /// Notes whether a server is part of the target. A new one gets `share` connections.
+    pub(super) fn want(&mut self, node: usize, wanted: bool, share: u32, now: u64) {
+        if node == self.pools.len() {
+            self.add(share, true);
+        }
+        let pool = &mut self.pools[node];
+        let count = pool.members.len() as u32;
+        match (std::mem::replace(&mut pool.retired, !wanted), wanted) {
+            (true, true) => {
+                self.common.wanted.fetch_add(count, Relaxed);
+                self.soon = true;
+                self.retry_at_once(node, now);
+            }
+            (false, false) => {
+                self.common.wanted.fetch_sub(count, Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the connections to a server that is back be made at once.
+    #[cold]
+    fn retry_at_once(&mut self, node: usize, now: u64) {
+        for index in &self.pools[node].members {
+            let connection = &mut self.all[*index as usize];
+            if let Link::Down { .. } | Link::Retired = connection.link {
+                (connection.link, connection.failures) = (Link::Down { retry: now }, 0);
+            }
+        }
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Ready connections times nanoseconds, until `now`.
+    pub(super) fn ready_time(&self, now: u64) -> u128 {
+        self.ready_time.until(now)
+    }
+
+    /// Number of connections to servers of the target.
+    pub(super) fn usable(&self) -> usize {
+        self.all.iter().filter(|connection| connection.link != Link::Retired).count()
+    }
+
+    pub(super) fn reconnects(&self) -> u64 {
+        self.reconnects
+    }
+
+    pub(super) fn has_ready(&self, node: usize) -> bool {
+        self.pools[node].members.iter().any(|index| self.all[*index as usize].link == Link::Ready)
+    }
+
+    /// Returns whether a server had no connection left. Only once: the next failed attempt notes it again.
+    pub(super) fn take_unreachable(&mut self, node: usize) -> bool {
+        std::mem::take(&mut self.pools[node].unreachable)
+    }
+
+    pub(super) fn is_first(&self, index: usize) -> bool {
+        self.pools[self.all[index].node()].members.first() == Some(&(index as u32))
+    }
+
+    pub(super) fn use_access(&mut self, access: Arc<Access>) {
+        self.access = access;
+    }
+
+    /// Makes connections and keeps them up, until [`Self::disconnect`].
+    pub(super) fn connect(&mut self, now: u64) {
+        self.connecting = true;
+        self.rate.begin(now);
+        self.soon = true;
+    }
+
+    /// Returns whether a connection may be begun before the next tick.
+    pub(super) fn is_soon(&self) -> bool {
+        self.soon
+    }
+
+    /// Begins a tick. Returns whether connections are to be kept up.
+    pub(super) fn tick(&mut self) -> bool {
+        self.soon = false;
+        self.connecting
+    }
+
+    /// How many attempts may begin now.
+    pub(super) fn free_attempts(&self) -> usize {
+        let making = self.all.iter().filter(|connection| connection.link.is_in_the_making());
+        AT_ONCE.saturating_sub(making.count())
+    }
+
+    pub(super) fn begin(&mut self, index: usize, poller: &Poller, to: &NodeAddress, now: u64) -> Result<(), Failure> {
+        let timeouts = self.common.plan.timeouts;
+        let socket = match to.label.strip_prefix(UNIX) {
+            None => sys::connect(to.address, timeouts.request_nanoseconds),
+            Some(path) => sys::connect_to_file(path),
+        }?;
+        poller.add(&socket, index as u64)?;
+        let stream = Stream::new(socket, &to.label, self.access.tls.as_ref(), index.is_multiple_of(STAMPED))?;
+        let connection = &mut self.all[index];
+        connection.stream = Some(stream);
+        connection.link = Link::Connecting { deadline: now.saturating_add(timeouts.connect_nanoseconds) };
+        Ok(())
+    }
+
+    /// Continues once the kernel has connected, successfully or not: completes the TLS handshake if there is one, then sends the first
+    /// commands. Returns whether the connection is complete.
+    pub(super) fn secure(&mut self, index: usize) -> Result<bool, Failure> {
+        let connection = &mut self.all[index];
+        let Some(stream) = &mut connection.stream else { return Ok(false) };
+        let (Link::Connecting { deadline } | Link::Securing { deadline }) = connection.link else { return Ok(false) };
+        if let Link::Connecting { .. } = connection.link
+            && let Some(error) = stream.take_error().unwrap_or_else(Some)
+        {
+            return Err(error.into());
+        }
+        connection.link = Link::Securing { deadline };
+        let secured = stream.secure().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Failure { reason: ConnectFailure::NotSecure, why: error.to_string() },
+            _ => error.into(),
+        });
+        if !secured? {
+            return Ok(false);
+        }
+        let handshake = &self.access.handshake;
+        connection.link = Link::Greeting { deadline, replies: handshake.replies };
+        connection.send(&handshake.bytes)?;
+        Ok(handshake.replies == 0)
+    }
+
+    /// Handles one reply to the first commands. Returns whether the connection is complete.
+    pub(super) fn greeted(&mut self, index: usize, reply: Reply) -> Result<bool, Failure> {
+        let connection = &mut self.all[index];
+        if reply == Reply::Error {
+            let text = String::from_utf8_lossy(connection.decoder.error_text());
+            let why = resp::without_arguments(&text).to_owned();
+            return Err(Failure { reason: ConnectFailure::HandshakeRefused, why });
+        }
+        match &mut connection.link {
+            Link::Greeting { replies, .. } if *replies > 1 => {
+                *replies -= 1;
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow at once.
+    pub(super) fn complete(&mut self, index: usize, out: bool, now: u64) {
+        let connection = &mut self.all[index];
+        let node = connection.node();
+        (connection.link, connection.failures) = (Link::Ready, 0);
+        self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
+        self.ready += 1;
+        self.ready_time.rise(1, now);
+        self.common.ready.fetch_add(1, Relaxed);
+        self.soon = true;
+        if self.take_unreachable(node) || out {
+            self.retry_at_once(node, now);
+        }
+    }
+
+    /// Why the making of a connection took too long, if it did.
+    pub(super) fn timed_out(&self, index: usize, now: u64) -> Option<Failure> {
+        let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
+        match self.all[index].link {
+            Link::Securing { deadline } if deadline <= now => {
+                let why = format!("TLS: no reply within {timeout} ms; does the server use TLS on this port?");
+                Some(Failure { reason: ConnectFailure::NotSecure, why })
+            }
+            Link::Connecting { deadline } | Link::Greeting { deadline, .. } if deadline <= now => {
+                let why = format!("no reply within {timeout} ms");
+                Some(Failure { reason: ConnectFailure::TimedOut, why })
+            }
+            _ => None,
+        }
+    }
+
+    /// Closes a connection, to be made again. Returns the commands without a reply, each with the time it was sent.
+    ///
+    /// The backoff doubles with each failure up to 2 s, with a jitter of a quarter either way, so that connections that broke together do
+    /// not return together. A scout retries at the rate that all workers of the benchmark share.
+    pub(super) fn lose(&mut self, index: usize, scout: bool, now: u64) -> Vec<(Request, u64)> {
+        let connection = &mut self.all[index];
+        let node = connection.node();
+        let backoff = if scout {
+            self.scout_interval
+        } else {
+            (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST)
+        };
+        connection.failures += 1;
+        let spread = backoff / 2;
+        let noise = (now ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % spread.max(1);
+        let was_ready = connection.link == Link::Ready;
+        let commands = connection.close(Link::Down { retry: now + backoff - spread / 2 + noise });
+        if was_ready {
+            self.count_lost(1, now);
+        } else {
+            self.soon = true;
+        }
+        let unreachable = !self.has_ready(node);
+        let pool = &mut self.pools[node];
+        pool.unreachable |= unreachable;
+        pool.suspect |= commands.iter().any(|(request, _)| request.class.is_load());
+        commands
+    }
+
+    /// Closes the connections to servers that have left, once nothing is in flight.
+    pub(super) fn retire(&mut self, now: u64) {
+        let mut closed = 0;
+        for index in self.pools.iter().filter(|pool| pool.retired).flat_map(|pool| &pool.members) {
+            let connection = &mut self.all[*index as usize];
+            closed += usize::from(connection.is_at_rest());
+            if connection.is_at_rest() || matches!(connection.link, Link::Down { .. }) {
+                connection.close(Link::Retired);
+            }
+        }
+        self.count_lost(closed, now);
+    }
+
+    /// Closes all connections and makes none until asked to. The servers get a moment to close theirs first, so that none still counts a
+    /// connection when its successor arrives.
+    pub(super) fn disconnect(&mut self, now: u64) {
+        self.connecting = false;
+        self.parting = Some(self.receive_delay());
+        let streams = || self.all.iter().filter_map(|connection| connection.stream.as_ref());
+        // A socket that cannot be shut down is closed below.
+        streams().for_each(|stream| drop(stream.socket().shutdown(Shutdown::Write)));
+        let until = Instant::now() + PARTING;
+        streams().for_each(|stream| sys::await_end(stream.socket(), until));
+        for connection in &mut self.all {
+            let retired = connection.link == Link::Retired;
+            connection.close(if retired { Link::Retired } else { Link::Down { retry: 0 } });
+        }
+        self.count_lost(self.ready, now);
+    }
+
+    fn count_lost(&mut self, count: usize, now: u64) {
+        self.ready -= count;
+        self.ready_time.fall(count as u64, now);
+        self.common.ready.fetch_sub(count as u32, Relaxed);
+    }
+
+    /// Turns the requests of a load into orphans. `exchanges` if requests of the trial may get several replies each.
+    pub(super) fn orphan(&mut self, exchanges: bool) {
+        self.all.iter_mut().for_each(|connection| connection.pipeline.orphan(exchanges));
+    }
+
+    /// Stages pings on idle connections: on all of them at intervals unless a load is running, to keep them alive, and on those to
+    /// servers that left a request unanswered. Otherwise each dead one would cost a request.
+    pub(super) fn ping(&mut self, running: bool, now: u64) {
+        let due = now >= self.next_ping;
+        if due {
+            self.next_ping = now + PING_EVERY;
+        }
+        let all = due && !running;
+        if !all && self.pools.iter().all(|pool| !pool.suspect) {
+            return;
+        }
+        for index in 0..self.all.len() {
+            let connection = &self.all[index];
+            if connection.is_at_rest() && (all || self.pools[connection.node()].suspect) {
+                self.stage(index as u32, Request::bare(Class::Ping));
+            }
+        }
+        self.pools.iter_mut().for_each(|pool| pool.suspect = false);
+    }
+
+    /// Notes that a connection may take requests from queues.
+    #[inline]
+    pub(super) fn list(&mut self, index: usize, depth: Depth) {
+        let connection = &mut self.all[index];
+        if !connection.listed && connection.room(depth) > 0 {
+            connection.listed = true;
+            self.pools[connection.node()].open.push_back(index as u32);
+        }
+    }
+
+    /// A connection of `node` with room.
+    #[inline]
+    pub(super) fn with_room(&mut self, node: usize, depth: Depth) -> Option<u32> {
+        let open = &mut self.pools[node].open;
+        while let Some(index) = open.front() {
+            let connection = &mut self.all[*index as usize];
+            if connection.room(depth) > 0 {
+                return Some(*index);
+            }
+            connection.listed = false;
+            open.pop_front();
+        }
+        None
+    }
+
+    /// Lets another connection of the same server be the next.
+    #[inline]
+    pub(super) fn pass_over(&mut self, index: u32) {
+        let open = &mut self.pools[self.all[index as usize].node()].open;
+        if open.front() == Some(&index) {
+            open.rotate_left(1);
+        }
+    }
+
+    /// Adds a command to the next send of a connection.
+    #[inline]
+    pub(super) fn stage(&mut self, index: u32, request: Request) {
+        self.stage_with(index).stage(request);
+    }
+
+    /// The pipeline of a connection that gets commands for its next send.
+    #[inline]
+    pub(super) fn stage_with(&mut self, index: u32) -> &mut Pipeline {
+        let pipeline = &mut self.all[index as usize].pipeline;
+        if pipeline.staged_count() == 0 {
+            self.dirty.push_back(index);
+        }
+        pipeline
+    }
+
+    #[inline]
+    pub(super) fn next_dirty(&mut self) -> Option<u32> {
+        self.dirty.pop_front()
+    }
+
+    /// Begins to count for a load. Chooses the connections to sample and reads their counters, because earlier activity does not count.
+    pub(super) fn sample(&mut self) {
+        (self.reconnects, self.parting) = (0, None);
+        let step = self.all.len().div_ceil(SAMPLED).max(1);
+        let indices = (0..self.all.len()).step_by(step);
+        self.sampled = indices.filter_map(|index| Some((index as u32, self.send_times(index)?))).collect();
+        self.all.iter_mut().filter_map(|connection| connection.stream.as_mut()).for_each(Stream::forget_delays);
+    }
+
+    fn send_times(&self, index: usize) -> Option<SendTimes> {
+        sys::send_times(self.all.get(index)?.stream.as_ref()?.socket())
+    }
+
+    /// Activity of the sampled connections since a load began, `elapsed` nanoseconds ago. A connection that was made again contributes
+    /// only its later part.
+    pub(super) fn sending(&self, elapsed: u64) -> Sending {
+        let mut sending = Sending::default();
+        for (index, before) in &self.sampled {
+            let Some(now) = self.send_times(*index as usize) else { continue };
+            let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+            sending.connections += 1;
+            sending.connection_nanoseconds += elapsed;
+            sending.busy_nanoseconds += since(now.busy, before.busy);
+            sending.peer_limited_nanoseconds += since(now.peer_limited, before.peer_limited);
+            sending.buffer_limited_nanoseconds += since(now.buffer_limited, before.buffer_limited);
+        }
+        sending
+    }
+
+    /// How long replies waited in the kernel since the load began. Delays of closed connections are lost.
+    pub(super) fn receive_delay(&self) -> ReceiveDelay {
+        if let Some(parting) = &self.parting {
+            return parting.clone();
+        }
+        let mut sum = ReceiveDelay { connections: 0, counts: vec![0; Delays::STEPS] };
+        let streams = self.all.iter().filter_map(|connection| connection.stream.as_ref());
+        for delays in streams.filter_map(Stream::delays) {
+            sum.connections += 1;
+            sum.counts.iter_mut().zip(delays.counts()).for_each(|(sum, count)| *sum += count);
+        }
+        sum
+    }
+}

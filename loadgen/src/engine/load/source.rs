@@ -1,0 +1,162 @@
+//! The source of a load's requests.
+
+use redisbench_wire::plan::{Arrival, Load, ShardPlan};
+
+use crate::schedule::{Schedule, Seat};
+use crate::workload::begin_apart;
+
+#[derive(Debug)]
+pub(super) enum Source {
+    /// Endless: a request whenever there is room.
+    Closed {
+        k: u64,
+        /// Distance to the request after it.
+        step: u64,
+    },
+    /// Up to an end.
+    Walk(Walk),
+    /// Requests have due times.
+    Open(Schedule),
+}
+
+impl Source {
+    /// The requests of a trial's worker, beginning at `start`.
+    pub(super) fn of_trial(plan: &ShardPlan, seat: Seat, start: u64) -> Self {
+        Schedule::of(plan, seat, start).map_or_else(|| closed(plan, seat), Self::Open)
+    }
+
+    /// The next request, if requests have no due times.
+    #[inline]
+    pub(super) fn draw(&mut self) -> Option<u64> {
+        match self {
+            Self::Closed { k, step } => {
+                let drawn = *k;
+                *k += *step;
+                Some(drawn)
+            }
+            Self::Walk(walk) => walk.draw(),
+            Self::Open(_) => None,
+        }
+    }
+}
+
+/// Every `step`th request from `k` on.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    pub k: u64,
+    pub step: u64,
+    /// Exclusive.
+    pub end: u64,
+    /// Keys whose write got no reply: the preload writes them again.
+    pub redo: Vec<u64>,
+    /// How many more commands a preload may draw at its rate; `None` without a rate.
+    pub allowance: Option<Allowance>,
+}
+
+impl Walk {
+    fn draw(&mut self) -> Option<u64> {
+        if self.allowance.is_some_and(|allowance| allowance.left == 0) {
+            return None;
+        }
+        let drawn = match self.redo.pop() {
+            Some(again) => again,
+            None if self.k >= self.end => return None,
+            None => {
+                self.k += self.step;
+                self.k - self.step
+            }
+        };
+        if let Some(allowance) = &mut self.allowance {
+            allowance.take();
+        }
+        Some(drawn)
+    }
+}
+
+/// A worker's share of a preload's rate. Missed sends are made up for, because the rate applies to the preload as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    /// Per second, of all workers of all shards.
+    rate: u64,
+    /// The number of workers of all shards.
+    seats: u64,
+    since: u64,
+    drawn: u64,
+    left: u64,
+}
+
+impl Allowance {
+    pub(super) fn of(rate: u64, seats: u64, since: u64) -> Self {
+        Self { rate, seats, since, drawn: 0, left: 0 }
+    }
+
+    /// Adds what has accrued by `now`. Returns whether commands may be drawn.
+    pub(super) fn come(&mut self, now: u64) -> bool {
+        let time = u128::from(now.saturating_sub(self.since));
+        let come = time * u128::from(self.rate) / (SECOND * u128::from(self.seats));
+        self.left = u64::try_from(come).unwrap_or(u64::MAX).saturating_sub(self.drawn);
+        self.left > 0
+    }
+
+    fn take(&mut self) {
+        self.drawn += 1;
+        self.left -= 1;
+    }
+
+    /// When the next command accrues if none is left, rounded up to whole milliseconds.
+    pub(super) fn next(&self) -> u64 {
+        if self.left > 0 {
+            return u64::MAX;
+        }
+        let time = (u128::from(self.drawn) + 1) * SECOND * u128::from(self.seats) / u128::from(self.rate.max(1));
+        let next = self.since.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).saturating_add(1));
+        next.next_multiple_of(1_000_000)
+    }
+}
+
+const SECOND: u128 = 1_000_000_000;
+
+/// The request numbers of a closed loop's worker. With a mix in turns each worker walks the whole sequence, because a step could leave
+/// out some operations. It starts at the beginning of a period, far from the other workers.
+fn closed(plan: &ShardPlan, seat: Seat) -> Source {
+    let operations = &plan.workload.operations;
+    if !plan.workload.options.in_turns || operations.len() == 1 {
+        return Source::Closed { k: seat.first(), step: seat.step() };
+    }
+    let period: u64 = operations.iter().map(|operation| u64::from(operation.weight)).sum();
+    Source::Closed { k: begin_apart(seat.first(), period), step: 1 }
+}
+
+/// The number of warm-up requests of the shard in an open loop with constant arrivals: the measured requests are numbered after them. A
+/// closed loop and Poisson arrivals number each worker's requests separately, so it is 0.
+pub(super) fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
+    let Load::OpenLoop { arrival: Arrival::Constant, .. } = plan.load else { return 0 };
+    let schedule = Schedule::of(plan, Seat { worker: 0, workers: 1, ..seat }, start);
+    schedule.map_or(0, |schedule| schedule.due_before(start.saturating_add(plan.warmup_nanoseconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_seats_together_keep_the_rate_of_a_preload() {
+        const START: u64 = 77_000_000_000;
+        let mut seats = [Allowance::of(1000, 3, START); 3];
+        let mut drawn = 0;
+        for millisecond in 0..=3000 {
+            for seat in &mut seats {
+                while seat.come(START + millisecond * 1_000_000) {
+                    seat.take();
+                    drawn += 1;
+                }
+                let wait = seat.next() - START;
+                assert!(
+                    wait > millisecond * 1_000_000 && wait <= (millisecond + 4) * 1_000_000,
+                    "{millisecond} {wait}"
+                );
+            }
+            assert!((drawn..drawn + 3).contains(&millisecond), "{millisecond}: {drawn}");
+        }
+    }
+}
