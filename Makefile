@@ -10,6 +10,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
+# Tests with servers mostly wait, so more of them run at once than there are processors.
+WAITING := RUST_TEST_THREADS=6
+
 # Tests that need root, but no idle machine.
 ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed
 
@@ -110,7 +113,7 @@ test-unit: packages ## run the tests that need no Kubernetes
 	@$(E2E)/install.sh haproxy:haproxy
 	cargo build --workspace --bins --tests
 	cargo test --workspace --lib --bins
-	cargo test --workspace --exclude redisbench-e2e --test '*'
+	$(WAITING) cargo test --workspace --exclude redisbench-e2e --test '*'
 
 # The other tests of these binaries are among the unit tests.
 test-selfcheck: packages ## run the tests that create cgroups or namespaces; needs root
@@ -149,8 +152,8 @@ test-servers: servers ## test the engine, clusters, sentinels, verification, pre
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	for server in redis valkey; do \
 	  export PATH="$(abspath $(TARGET))/servers/$$server:$$PATH"; redis-server --version; \
-	  cargo test --workspace --test engine --test shard -- --skip null_server:: --skip rate::; \
-	  cargo test --workspace --test suite -- presets:: seeds:: experiments::; \
+	  $(WAITING) cargo test --workspace --test engine --test shard -- --skip null_server:: --skip rate::; \
+	  $(WAITING) cargo test --workspace --test suite -- presets:: seeds:: experiments::; \
 	  cargo test --workspace --test presets; \
 	done
 
