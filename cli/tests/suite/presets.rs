@@ -96,8 +96,9 @@ fn what_takes_elements_reports_the_share_of_empty_replies() {
     finished.succeeded();
     let elements = 600 + 6 + 1_000;
     for (line, robbed) in lines(&finished.object).iter().zip(robbed) {
-        let succeeded = number(&line["requests"]["succeeded"]);
-        assert_eq!((succeeded, line["misses"].as_u64()), (600, Some(succeeded - (elements - robbed))), "{line}");
+        // A busy machine may leave some unsent.
+        let [succeeded, unsent] = ["succeeded", "unsent"].map(|part| number(&line["requests"][part]));
+        assert_eq!((succeeded + unsent, number(&line["misses"])), (600, succeeded - (elements - robbed)), "{line}");
     }
 }
 
