@@ -235,7 +235,8 @@ impl TaskRegistry {
     pub fn start(&self, input: TaskInput) -> Result<(), CredentialError> {
         let (presence, presence_seen) = watch::channel(input.presence.clone());
         let (control, control_seen) = watch::channel(Control::default());
-        let (publish, progress) = watch::channel(Progress::at_first(&input.config));
+        let now = input.config.wall_clock.unix_nanoseconds();
+        let (publish, progress) = watch::channel(Progress::at_first(&input.config, now));
         let (release, release_seen) = watch::channel(false);
         let entry = Arc::new(ConductTask {
             run: input.run.clone(),

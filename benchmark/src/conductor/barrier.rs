@@ -1,19 +1,17 @@
 //! The barrier: one start instant, recorded, sent to every shard on its own clock, and acknowledged by all in time.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream;
-use redisbench_wire::{AcceptedStart, StartRequest};
-use tokio::time::{Instant, sleep, timeout_at};
+use redisbench_wire::StartRequest;
 
+use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
-use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
-use super::shards::Standing;
-use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
-use super::{CallError, ConductStage, Endpoint, Failure, Journal, JournalError, ShardCalls, StartRecord, reason};
+use super::intervals::{ACKNOWLEDGE_BEFORE, MISSED_STARTS, lead};
+use super::machine::{Action, Ask, Event};
+use super::shards::{Shard, Standing};
+use super::trial::{Conductor, Step};
+use super::{Call, ConductStage, Ending, Failure, JournalError, Reply, StartRecord, reason};
 
 /// First and longest pause before another start is recorded.
 const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
@@ -21,102 +19,148 @@ const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::fro
 /// Maximum added to the lead for a slow journal.
 const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
-/// Pause before a call to a shard is retried.
-pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// One attempt to start. All shards must be armed and their clocks measured.
+pub struct Start {
+    lead: Duration,
+    /// On the conductor's clock.
+    at: i64,
+    unix_nanoseconds: u64,
+    /// When all must have acknowledged.
+    until: Duration,
+    stage: Stage,
+}
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Orders the next attempt. All shards must be armed and their clocks measured. The inner error is the reason why the attempt was
-    /// missed; shards may then hold its start and must be re-armed.
-    pub async fn start(&mut self) -> Result<Result<(), Missed>, Stop> {
+enum Stage {
+    Recording,
+    Ordering(Broadcast),
+    /// It was not recorded. Shards stay armed, and the journal may recover.
+    Resting(Duration),
+}
+
+impl Start {
+    pub fn begin(conductor: &mut Conductor) -> Self {
         // Saturates: the number may come from a status that anyone can edit.
-        self.attempt = self.attempt.saturating_add(1);
-        let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len()) + self.recording.allowance;
-        let start_at = self.clock.now().saturating_add(nanoseconds(lead));
-        let start_at_unix_nanoseconds =
-            self.config.wall_clock.unix_nanoseconds() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
-        let until = self.clock.instant(start_at) - ACKNOWLEDGE_BEFORE;
-        let record = StartRecord { attempt: self.attempt, start_at_unix_nanoseconds };
+        conductor.attempt = conductor.attempt.saturating_add(1);
+        let round_trip = conductor.clock_uncertainty.unwrap_or_default() * 2;
+        let lead = lead(round_trip, conductor.shards.len()) + conductor.recording.allowance;
+        let unix_nanoseconds = conductor.unix_now.saturating_add(u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX));
         // Recorded first: after a takeover, an attempt that a shard may hold must be known.
-        match timeout_at(until, self.journal.record_start(record)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(JournalError::Superseded)) => return Err(Stop::Superseded),
-            Ok(Err(JournalError::Failed(why))) => return Ok(Err(Missed::NotRecorded(why))),
-            Err(_) => {
-                self.recording.took_too_long(lead);
-                return Ok(Err(Missed::NotRecorded("recording it timed out".to_owned())));
-            }
+        let record = StartRecord { attempt: conductor.attempt, start_at_unix_nanoseconds: unix_nanoseconds };
+        conductor.out.actions.push(Action::Record(record));
+        Self {
+            lead,
+            at: conductor.clock().saturating_add(nanoseconds(lead)),
+            unix_nanoseconds,
+            until: (conductor.now + lead).saturating_sub(ACKNOWLEDGE_BEFORE),
+            stage: Stage::Recording,
         }
-        self.recording.worked();
-        if let Err(why) = self.order(start_at, until).await? {
-            return Ok(Err(Missed::NotAcknowledged(why)));
-        }
-        for shard in &mut self.shards {
-            shard.standing = Standing::Running;
-        }
-        (self.start_at, self.start_is_rough) = (Some(start_at), false);
-        self.start_at_unix_nanoseconds = Some(start_at_unix_nanoseconds);
-        self.publish(ConductStage::Running);
-        Ok(Ok(()))
     }
 
-    /// Waits before the next start is recorded: shards stay armed, and the journal may recover.
-    pub async fn wait_for_journal(&mut self, why: String) -> Result<(), Stop> {
-        let limit = self.config.plan.limits.armed_nanoseconds;
-        let (attempt, now) = (self.attempt, Instant::now());
-        let since = *self.recording.failing_since.get_or_insert(now);
-        tracing::warn!(attempt, why, "failed to record the start");
-        // Shards do not stay armed any longer.
-        if now.duration_since(since) >= Duration::from_nanos(limit) {
-            let seconds = now.duration_since(since).as_secs();
-            let message = format!("failed to record a start for {seconds} s, the last time because {why}");
-            return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
-        }
-        self.publish_counts(ConductStage::Preparing);
-        sleep(self.recording.pause(&self.config.run)).await;
-        Ok(())
-    }
-
-    async fn order(&mut self, start_at: i64, until: Instant) -> Result<Result<(), String>, Stop> {
-        let mut orders = Vec::with_capacity(self.shards.len());
-        for (index, shard) in self.shards.iter().enumerate() {
-            let (Some(endpoint), Some(clock)) = (shard.endpoint.clone(), shard.clock) else {
-                return Ok(Err(format!("shard {} no longer exists", shard.index())));
-            };
-            let request = StartRequest {
-                epoch: self.config.epoch,
-                attempt: self.attempt,
-                start_nanoseconds: clock.to_shard(start_at),
-            };
-            let (calls, trial) = (Arc::clone(&self.calls), self.trial);
-            orders.push(async move { (index, order(calls.as_ref(), &endpoint, trial, request, until).await) });
-        }
-        let mut orders = stream::iter(orders).buffer_unordered(CALLS_IN_FLIGHT);
-        while let Some((index, acknowledged)) = orders.next().await {
-            match acknowledged {
-                Ok(()) => {}
-                Err(Unordered::Superseded) => return Err(Stop::Superseded),
-                // One failure misses the attempt; there is no need to wait for the others.
-                Err(Unordered::Because(why)) => {
-                    return Ok(Err(format!("shard {}: {why}", self.shards[index].index())));
+    /// Returns whether the trial has started. If not, the attempt was missed; shards may hold its start and must be re-armed.
+    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<bool> {
+        match (&mut self.stage, event) {
+            (Stage::Recording, Event::Recorded(Ok(()))) => {
+                conductor.recording.worked();
+                match self.orders(conductor) {
+                    Ok(orders) => self.stage = Stage::Ordering(orders),
+                    Err(why) => return missed(conductor, &why),
                 }
             }
+            (Stage::Recording, Event::Recorded(Err(JournalError::Superseded))) => return Err(Ending::Superseded),
+            (Stage::Recording, Event::Recorded(Err(JournalError::Failed(why)))) => {
+                self.stage = Stage::Resting(not_recorded(conductor, &why)?);
+            }
+            (Stage::Recording, _) if conductor.now >= self.until => {
+                conductor.out.forget();
+                conductor.recording.took_too_long(self.lead);
+                self.stage = Stage::Resting(not_recorded(conductor, "recording it timed out")?);
+            }
+            (Stage::Ordering(orders), event) => match orders.step(conductor, event, as_ordered)? {
+                Ok(true) => {
+                    self.started(conductor);
+                    return Ok(Some(true));
+                }
+                Ok(false) => {}
+                Err(why) => return missed(conductor, &why),
+            },
+            (Stage::Resting(until), _) if conductor.now >= *until => return Ok(Some(false)),
+            _ => {}
         }
-        Ok(Ok(()))
+        conductor.out.wake_by(if let Stage::Resting(until) = self.stage { until } else { self.until });
+        Ok(None)
+    }
+
+    fn orders(&self, conductor: &mut Conductor) -> Result<Broadcast, String> {
+        let (epoch, attempt, trial) = (conductor.config.epoch, conductor.attempt, conductor.config.trial);
+        let asks = conductor.asks(&Standing::Armed, |shard| {
+            let start_nanoseconds = shard.clock?.to_shard(self.at);
+            Some(Call::Start(trial, StartRequest { epoch, attempt, start_nanoseconds }))
+        })?;
+        // Repeating is harmless: the first accepted instant stands.
+        Ok(Broadcast::begin(conductor, asks, self.until))
+    }
+
+    fn started(&self, conductor: &mut Conductor) {
+        for shard in &mut conductor.shards {
+            shard.standing = Standing::Running;
+        }
+        (conductor.start_at, conductor.start_is_rough) = (Some(self.at), false);
+        conductor.start_at_unix_nanoseconds = Some(self.unix_nanoseconds);
+        conductor.publish(ConductStage::Running);
     }
 }
 
-#[derive(Debug)]
-pub enum Missed {
-    /// Not recorded, or too late. No shard has received it.
-    NotRecorded(String),
-    /// Not every shard acknowledged it in time. Some may hold it.
-    NotAcknowledged(String),
+fn as_ordered(ask: &Ask, reply: Reply) -> Result<(), String> {
+    let (Call::Start(_, ordered), Reply::Start(accepted)) = (&ask.call, reply) else {
+        return Err("it replied to another call".to_owned());
+    };
+    if (accepted.attempt, accepted.start_nanoseconds) == (ordered.attempt, ordered.start_nanoseconds) {
+        return Ok(());
+    }
+    Err(format!("it accepted another start, of attempt {}", accepted.attempt))
+}
+
+/// Not every shard acknowledged the start in time. Some may hold it.
+fn missed(conductor: &mut Conductor, why: &str) -> Step<bool> {
+    note_missed(conductor);
+    conductor.misses += 1;
+    tracing::warn!(attempt = conductor.attempt, why, "start missed");
+    if conductor.misses == MISSED_STARTS {
+        let message = format!("missed {} starts, the last because {why}", conductor.misses);
+        return Err(Ending::Failed(Failure::new(reason::START_MISSED, message)));
+    }
+    conductor.shards.iter_mut().for_each(Shard::give_up_attempt);
+    Ok(Some(false))
+}
+
+/// No shard has received the start, so only time is lost. Returns when another start may be recorded.
+fn not_recorded(conductor: &mut Conductor, why: &str) -> Result<Duration, Ending> {
+    note_missed(conductor);
+    let (attempt, now) = (conductor.attempt, conductor.now);
+    let since = *conductor.recording.failing_since.get_or_insert(now);
+    tracing::warn!(attempt, why, "failed to record the start");
+    let failing = now.saturating_sub(since);
+    // Shards do not stay armed any longer.
+    if failing >= Duration::from_nanos(conductor.config.plan.limits.armed_nanoseconds) {
+        let seconds = failing.as_secs();
+        let message = format!("failed to record a start for {seconds} s, the last time because {why}");
+        return Err(Ending::Failed(Failure::new(reason::START_MISSED, message)));
+    }
+    let pause = conductor.recording.pause(&conductor.config.run);
+    conductor.publish_counts(ConductStage::Preparing);
+    Ok(now + pause)
+}
+
+fn note_missed(conductor: &mut Conductor) {
+    if conductor.restarts == 0 {
+        conductor.missed = conductor.attempt;
+    }
 }
 
 /// History of recording starts.
 #[derive(Debug, Default)]
 pub struct Recording {
-    failing_since: Option<Instant>,
+    failing_since: Option<Duration>,
     failures: u32,
     /// Added to the lead, for a slow journal.
     allowance: Duration,
@@ -141,40 +185,5 @@ impl Recording {
         let mut hasher = DefaultHasher::new();
         (run, self.failures).hash(&mut hasher);
         pause / 2 + pause * u32::try_from(hasher.finish() % 1024).unwrap_or(0) / 1024
-    }
-}
-
-enum Unordered {
-    Superseded,
-    Because(String),
-}
-
-/// Sends the start to one shard until it acknowledges. Repeating is harmless: the first accepted instant stands.
-async fn order<C: ShardCalls>(
-    calls: &C,
-    endpoint: &Endpoint,
-    trial: u32,
-    request: StartRequest,
-    until: Instant,
-) -> Result<(), Unordered> {
-    let wanted = AcceptedStart { attempt: request.attempt, start_nanoseconds: request.start_nanoseconds };
-    let mut last = "it did not acknowledge the start in time".to_owned();
-    loop {
-        let Ok(answer) = timeout_at(until, calls.start(endpoint, trial, &request)).await else {
-            return Err(Unordered::Because(last));
-        };
-        match answer {
-            Ok(accepted) if accepted == wanted => return Ok(()),
-            Ok(accepted) => {
-                return Err(Unordered::Because(format!("it accepted another start, of attempt {}", accepted.attempt)));
-            }
-            Err(error) if error.is_stale_epoch() => return Err(Unordered::Superseded),
-            Err(CallError::Refused(refusal)) => return Err(Unordered::Because(refusal.to_string())),
-            Err(CallError::Unreachable(how)) => last = how.to_string(),
-        }
-        if Instant::now() + RETRY_AFTER >= until {
-            return Err(Unordered::Because(last));
-        }
-        sleep(RETRY_AFTER).await;
     }
 }

@@ -1,71 +1,82 @@
-//! Sends one call to all shards before a deadline.
+//! One call to several shards before a deadline.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream;
-use tokio::time::{Instant, sleep, timeout_at};
+use super::machine::{Answered, Ask, Event};
+use super::shards::{Shard, Standing};
+use super::trial::Conductor;
+use super::{Call, CallError, Ending, Reply};
 
-use super::barrier::RETRY_AFTER;
-use super::shards::Standing;
-use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
-use super::{CallError, Endpoint, Journal, ShardCalls};
+/// Pause before a call to a shard is repeated.
+pub const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Makes the idempotent `call` to every shard with this standing until each has answered. Returns the answers in shard order, or the
-    /// reason if a shard refuses or does not answer before `until`.
-    pub async fn broadcast<T, F>(
-        &self,
-        standing: &Standing,
-        until: Instant,
-        call: impl Fn(Arc<C>, Endpoint, u32) -> F,
-    ) -> Result<Result<Vec<T>, String>, Stop>
-    where
-        F: Future<Output = Result<T, CallError>>,
-    {
-        let (call, trial) = (&call, self.trial);
-        let told = self.shards.iter().filter(|shard| shard.standing == *standing).map(|shard| async move {
-            let Some(endpoint) = &shard.endpoint else {
-                return Ok(Err(format!("shard {}: it no longer exists", shard.index())));
-            };
-            let told = insist(until, || call(Arc::clone(&self.calls), endpoint.clone(), trial)).await;
-            match told {
-                Err(Some(error)) if error.is_stale_epoch() => Err(Stop::Superseded),
-                Ok(answer) => Ok(Ok(answer)),
-                Err(Some(error)) => Ok(Err(format!("shard {}: {error}", shard.index()))),
-                Err(None) => Ok(Err(format!("shard {}: it did not reply in time", shard.index()))),
-            }
-        });
-        let told: Vec<_> = told.collect();
-        let mut answers = Vec::with_capacity(told.len());
-        let mut told = stream::iter(told).buffered(CALLS_IN_FLIGHT);
-        while let Some(answer) = told.next().await {
-            // One failure decides; there is no need to wait for the others.
-            match answer? {
-                Ok(answer) => answers.push(answer),
-                Err(why) => return Ok(Err(why)),
+/// An idempotent call to several shards, repeated until each has replied or the time is over.
+#[derive(Debug)]
+pub struct Broadcast {
+    until: Duration,
+    /// Shards without a final reply, with their last errors.
+    waiting: BTreeMap<usize, Option<CallError>>,
+}
+
+impl Broadcast {
+    pub fn begin(conductor: &mut Conductor, asks: Vec<Ask>, until: Duration) -> Self {
+        let waiting = asks.iter().map(|ask| (ask.shard, None)).collect();
+        for ask in asks {
+            conductor.out.call(ask);
+        }
+        conductor.out.wake_by(until);
+        Self { until, waiting }
+    }
+
+    /// Whether all shards have replied. The inner error is the reason why one has not, or not as wanted; the others do not matter then.
+    /// `note` takes each reply.
+    pub fn step(
+        &mut self,
+        conductor: &mut Conductor,
+        event: Event,
+        note: impl FnOnce(&Ask, Reply) -> Result<(), String>,
+    ) -> Result<Result<bool, String>, Ending> {
+        let failed = |conductor: &Conductor, shard: usize, why| {
+            Ok(Err(format!("shard {}: {why}", conductor.shards[shard].index())))
+        };
+        if let Event::Answered(answered) = event {
+            let Answered { ask, reply, .. } = *answered;
+            let again_at = conductor.now + RETRY_AFTER;
+            match reply {
+                Err(error) if error.is_stale_epoch() => return Err(Ending::Superseded),
+                // A refusal is final.
+                Err(error @ CallError::Unreachable(_)) if again_at < self.until => {
+                    self.waiting.insert(ask.shard, Some(error));
+                    conductor.out.call_at(again_at, ask);
+                }
+                Err(error) => return failed(conductor, ask.shard, error.why()),
+                Ok(reply) => {
+                    self.waiting.remove(&ask.shard);
+                    if let Err(why) = note(&ask, reply) {
+                        return failed(conductor, ask.shard, why);
+                    }
+                }
             }
         }
-        Ok(Ok(answers))
+        if let Some((shard, error)) = self.waiting.first_key_value().filter(|_| conductor.now >= self.until) {
+            let why = error.as_ref().map_or_else(|| "it did not reply in time".to_owned(), CallError::why);
+            return failed(conductor, *shard, why);
+        }
+        conductor.out.wake_by(self.until);
+        Ok(Ok(self.waiting.is_empty()))
     }
 }
 
-/// Calls one shard until it answers. Returns its last error if it does not.
-async fn insist<T, F>(until: Instant, call: impl Fn() -> F) -> Result<T, Option<CallError>>
-where
-    F: Future<Output = Result<T, CallError>>,
-{
-    let mut last = None;
-    loop {
-        match timeout_at(until, call()).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error @ CallError::Refused(_))) => return Err(Some(error)),
-            Ok(Err(error)) => last = Some(error),
-            Err(_) => return Err(last),
-        }
-        if Instant::now() + RETRY_AFTER >= until {
-            return Err(last);
-        }
-        sleep(RETRY_AFTER).await;
+impl Conductor {
+    /// Calls to all shards with this standing, or the reason why one cannot be called.
+    pub fn asks(&self, standing: &Standing, call: impl Fn(&Shard) -> Option<Call>) -> Result<Vec<Ask>, String> {
+        let shards = self.shards.iter().enumerate().filter(|(_, shard)| shard.standing == *standing);
+        shards
+            .map(|(index, shard)| {
+                let ask = call(shard).and_then(|call| self.ask(index, call));
+                ask.ok_or_else(|| format!("shard {}: it no longer exists", shard.index()))
+            })
+            .collect()
     }
 }

@@ -1,8 +1,10 @@
-//! Calls from the conductor to a shard, and their errors. The conductor reaches shards only through [`ShardCalls`].
+//! Calls from the conductor to a shard as data, their replies and errors. The conductor reaches shards only through [`ShardCalls`].
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use futures::stream::{self, StreamExt as _};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
@@ -59,6 +61,22 @@ impl CallError {
         self.refusal() == Some(RefusalCode::StaleEpoch)
     }
 
+    /// The reason without its kind.
+    pub fn why(&self) -> String {
+        match self {
+            Self::Unreachable(how) => how.to_string(),
+            Self::Refused(refusal) => refusal.to_string(),
+        }
+    }
+
+    /// A refusal is an answer, so the shard is reachable; its state decides what the refusal means.
+    pub fn unreachable(self) -> Option<Unreachable> {
+        match self {
+            Self::Unreachable(how) => Some(how),
+            Self::Refused(_) => None,
+        }
+    }
+
     pub fn refusal(&self) -> Option<RefusalCode> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
@@ -73,82 +91,93 @@ impl From<Unreachable> for CallError {
     }
 }
 
-/// The calls of [`redisbench_wire::path`]. Every implementation bounds the time of each call and checks that the answer comes from the
-/// endpoint's incarnation. The conductor adds only the timeouts of the protocol.
-pub trait ShardCalls: Send + Sync + 'static {
+/// A call of [`redisbench_wire::path`]. The first number is the trial.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
     /// Reads the shard's monotonic clock.
-    fn clock(&self, shard: &Endpoint) -> impl Future<Output = Result<ClockReading, CallError>> + Send;
-
+    Clock,
     /// Reads the shard's state in its trial.
-    fn state(&self, shard: &Endpoint) -> impl Future<Output = Result<ShardState, CallError>> + Send;
-
+    State,
     /// Sends the plan: connect, preload, arm.
-    fn put_plan(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        request: &PlanRequest,
-    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
-
+    Plan(u32, PlanRequest),
     /// Orders the start instant, on the shard's clock.
-    fn start(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        request: &StartRequest,
-    ) -> impl Future<Output = Result<AcceptedStart, CallError>> + Send;
-
+    Start(u32, StartRequest),
     /// Ends the warm-up at an instant that all shards share.
-    fn measure(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        request: &MeasureRequest,
-    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
-
-    /// Fetches counters and histograms so far, and the seconds from `from` on.
-    fn snapshot(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        detail: Detail,
-        from: u32,
-    ) -> impl Future<Output = Result<Snapshot, CallError>> + Send;
-
+    Measure(u32, MeasureRequest),
+    /// Fetches counters and histograms so far, and the seconds from the last number on.
+    Snapshot(u32, Detail, u32),
     /// Stops the trial now.
-    fn abort(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        request: &AbortRequest,
-    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
-
+    Abort(u32, AbortRequest),
     /// Runs the same load with half of the connections, and returns the outcome.
-    fn probe(
-        &self,
-        shard: &Endpoint,
-        trial: u32,
-        request: &ProbeRequest,
-    ) -> impl Future<Output = Result<ProbeState, CallError>> + Send;
-
+    Probe(u32, ProbeRequest),
     /// Deletes the shard's part of the keys, and returns the progress.
-    fn cleanup(
-        &self,
-        shard: &Endpoint,
-        request: &EpochRequest,
-    ) -> impl Future<Output = Result<CleanupState, CallError>> + Send;
-
-    /// Closes every connection and drops the measurements. The answer comes once that is done.
-    fn drain(
-        &self,
-        shard: &Endpoint,
-        request: &EpochRequest,
-    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
-
+    Cleanup(EpochRequest),
+    /// Closes every connection and drops the measurements. The reply comes once that is done.
+    Drain(EpochRequest),
     /// Lets the shard exit with 0: its result is safe.
-    fn release(
-        &self,
-        shard: &Endpoint,
-        request: &EpochRequest,
-    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
+    Release(EpochRequest),
+}
+
+impl Call {
+    /// The conductor's epoch, of every call that may change something.
+    pub fn epoch(&self) -> Option<u64> {
+        match self {
+            Self::Clock | Self::State | Self::Snapshot(..) => None,
+            Self::Plan(_, request) => Some(request.epoch),
+            Self::Start(_, request) => Some(request.epoch),
+            Self::Measure(_, request) => Some(request.epoch),
+            Self::Abort(_, request) => Some(request.epoch),
+            Self::Probe(_, request) => Some(request.epoch),
+            Self::Cleanup(request) | Self::Drain(request) | Self::Release(request) => Some(request.epoch),
+        }
+    }
+}
+
+/// The reply to a [`Call`]. Most calls reply with the shard's state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Clock(ClockReading),
+    State(Box<ShardState>),
+    Start(AcceptedStart),
+    Snapshot(Box<Snapshot>),
+    Probe(Box<ProbeState>),
+    Cleanup(CleanupState),
+}
+
+impl Reply {
+    pub(super) fn state(self) -> Result<ShardState, CallError> {
+        if let Self::State(state) = self { Ok(*state) } else { unexpected() }
+    }
+
+    pub(super) fn snapshot(self) -> Result<Snapshot, CallError> {
+        if let Self::Snapshot(snapshot) = self { Ok(*snapshot) } else { unexpected() }
+    }
+
+    pub(super) fn cleanup(self) -> Result<CleanupState, CallError> {
+        if let Self::Cleanup(state) = self { Ok(state) } else { unexpected() }
+    }
+}
+
+fn unexpected<T>() -> Result<T, CallError> {
+    Err(Unreachable::Malformed("a reply to another call".to_owned()).into())
+}
+
+/// Upper bound of concurrent calls.
+pub const CALLS_IN_FLIGHT: usize = 64;
+
+/// Makes calls. Every implementation bounds the time of each call and checks that the reply comes from the endpoint's incarnation. The
+/// conductor adds only the timeouts of the protocol.
+pub trait ShardCalls: Send + Sync + 'static {
+    fn call(&self, shard: &Endpoint, call: &Call) -> impl Future<Output = Result<Reply, CallError>> + Send;
+}
+
+/// Makes one call to several shards, at most [`CALLS_IN_FLIGHT`] at once.
+pub async fn call_all<C: ShardCalls>(
+    calls: Arc<C>,
+    shards: Vec<Endpoint>,
+    call: Call,
+) -> Vec<Result<Reply, CallError>> {
+    let (calls, call) = (&calls, &call);
+    let replies: Vec<_> = shards.into_iter().map(|shard| async move { calls.call(&shard, call).await }).collect();
+    stream::iter(replies).buffer_unordered(CALLS_IN_FLIGHT).collect().await
 }

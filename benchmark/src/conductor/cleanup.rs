@@ -1,16 +1,14 @@
 //! Deletes the keys after the load, each shard its own part. A failure here does not change the result.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream;
 use redisbench_wire::{CleanupState, EpochRequest, RefusalCode};
-use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::machine::Event;
 use super::shards::{Shard, Standing};
-use super::trial::{CALLS_IN_FLIGHT, Conductor};
-use super::{CallError, Cleanup, Endpoint, Journal, ShardCalls};
+use super::trial::{Conductor, Step};
+use super::{Call, CallError, Ending, Reply};
+use crate::measurement::Cleanup;
 
 /// For all shards together, because the status waits for it.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -24,7 +22,6 @@ const SILENCES: u32 = 3;
 /// One shard's part of the keys.
 struct Part {
     shard: u32,
-    endpoint: Option<Endpoint>,
     removed: u64,
     silences: u32,
     /// None while polling continues.
@@ -44,7 +41,7 @@ impl Part {
             _ if shard.endpoint.is_none() => Some(Ok(())),
             _ => None,
         };
-        Self { shard: shard.index(), endpoint: shard.endpoint.clone(), removed: 0, silences: 0, over }
+        Self { shard: shard.index(), removed: 0, silences: 0, over }
     }
 
     fn hear(&mut self, answer: Result<CleanupState, CallError>) {
@@ -64,37 +61,46 @@ impl Part {
     }
 }
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Makes every present shard delete its part of the keys. Returns none if another conductor has taken over.
-    pub async fn clean_up(&mut self) -> Option<Cleanup> {
-        let until = Instant::now() + WITHIN;
-        let started = self.start_at_unix_nanoseconds.is_some();
-        let mut parts: Vec<_> = self.shards.iter().map(|shard| Part::of(shard, started)).collect();
-        let request = EpochRequest { epoch: self.config.epoch };
-        while Instant::now() < until && parts.iter().any(|part| part.over.is_none()) {
-            let asked: Vec<_> = parts
-                .iter()
-                .enumerate()
-                .filter(|(_, part)| part.over.is_none())
-                .filter_map(|(index, part)| {
-                    let (calls, endpoint) = (Arc::clone(&self.calls), part.endpoint.clone()?);
-                    Some(async move { (index, timeout_at(until, calls.cleanup(&endpoint, &request)).await) })
-                })
-                .collect();
-            let mut answers = stream::iter(asked).buffer_unordered(CALLS_IN_FLIGHT);
-            while let Some((index, answer)) = answers.next().await {
-                match answer {
-                    Ok(Err(error)) if error.is_stale_epoch() => return None,
-                    Ok(answer) => parts[index].hear(answer),
-                    Err(_) => {}
-                }
+/// Makes every present shard delete its part of the keys.
+pub struct CleanUp {
+    ending: Ending,
+    until: Duration,
+    ask_at: Duration,
+    parts: Vec<Part>,
+}
+
+impl CleanUp {
+    pub fn begin(conductor: &Conductor, ending: Ending) -> Self {
+        let started = conductor.start_at_unix_nanoseconds.is_some();
+        let parts = conductor.shards.iter().map(|shard| Part::of(shard, started)).collect();
+        Self { ending, until: conductor.now + WITHIN, ask_at: conductor.now, parts }
+    }
+
+    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<(Ending, Option<Cleanup>)> {
+        if let Event::Answered(answered) = event {
+            let reply = answered.reply.and_then(Reply::cleanup);
+            if reply.as_ref().is_err_and(CallError::is_stale_epoch) {
+                return Err(Ending::Superseded);
             }
-            if parts.iter().any(|part| part.over.is_none()) {
-                sleep_until(until.min(Instant::now() + ASK_AGAIN_AFTER)).await;
-            }
+            self.parts[answered.ask.shard].hear(reply);
+            self.ask_at = conductor.now + ASK_AGAIN_AFTER;
         }
+        let finished = self.parts.iter().all(|part| part.over.is_some());
+        if finished || conductor.now >= self.until {
+            return Ok(Some((self.ending.clone(), Some(self.outcome()))));
+        }
+        if conductor.out.unanswered == 0 && conductor.now >= self.ask_at {
+            let request = EpochRequest { epoch: conductor.config.epoch };
+            let left = self.parts.iter().enumerate().filter(|(_, part)| part.over.is_none());
+            left.for_each(|(index, _)| conductor.call(index, Call::Cleanup(request)));
+        }
+        conductor.out.wake_by(if conductor.out.unanswered == 0 { self.ask_at.min(self.until) } else { self.until });
+        Ok(None)
+    }
+
+    fn outcome(&mut self) -> Cleanup {
         let mut cleanup = Cleanup::default();
-        for part in parts {
+        for part in self.parts.drain(..) {
             cleanup.removed_keys = cleanup.removed_keys.saturating_add(part.removed);
             match part.over {
                 Some(Ok(())) => {}
@@ -103,6 +109,6 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             }
         }
         tracing::info!(removed = cleanup.removed_keys, left = cleanup.left.len(), "the keys were deleted");
-        Some(cleanup)
+        cleanup
     }
 }

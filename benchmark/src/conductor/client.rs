@@ -15,15 +15,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use redisbench_wire::snapshot::Snapshot;
-use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    ProbeRequest, ProbeState, Refusal, ShardState, StartRequest, WIRE_VERSION, limits, path,
-};
+use redisbench_wire::{Answer, Detail, Refusal, WIRE_VERSION, limits, path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{CallError, Endpoint, ShardCalls, Unreachable};
+use super::{Call, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 use crate::credential::{CredentialError, RunCredential};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +82,7 @@ impl ShardClient {
         trial: Option<u32>,
         bounds: Bounds,
     ) -> Result<T, CallError> {
-        self.call(shard, Method::GET, path, Bytes::new(), trial, bounds).await
+        self.send(shard, Method::GET, path, Bytes::new(), trial, bounds).await
     }
 
     /// Bounds of all calls except snapshots.
@@ -102,10 +98,10 @@ impl ShardClient {
         trial: Option<u32>,
     ) -> Result<T, CallError> {
         let body = serde_json::to_vec(request).map_err(|error| Unreachable::Malformed(error.to_string()))?;
-        self.call(shard, Method::PUT, path, body.into(), trial, self.short()).await
+        self.send(shard, Method::PUT, path, body.into(), trial, self.short()).await
     }
 
-    async fn call<T: DeserializeOwned>(
+    async fn send<T: DeserializeOwned>(
         &self,
         shard: &Endpoint,
         method: Method,
@@ -222,51 +218,36 @@ fn body_error(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Unrea
 }
 
 impl ShardCalls for ShardClient {
-    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
-        self.get(shard, path::CLOCK, None, self.short()).await
-    }
-
-    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
-        self.get(shard, path::STATE, None, self.short()).await
-    }
-
-    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
-        self.put(shard, &path::trial(trial), request, Some(trial)).await
-    }
-
-    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
-        self.put(shard, &path::start(trial), request, Some(trial)).await
-    }
-
-    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
-        self.put(shard, &path::measure(trial), request, Some(trial)).await
-    }
-
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
-        let bounds = match detail {
-            Detail::Live => Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES },
-            Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
-        };
-        self.get(shard, &path::snapshot(trial, detail, from), Some(trial), bounds).await
-    }
-
-    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
-        self.put(shard, &path::probe(trial), request, Some(trial)).await
-    }
-
-    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
-        self.put(shard, &path::abort(trial), request, Some(trial)).await
-    }
-
-    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
-        self.put(shard, path::CLEANUP, request, None).await
-    }
-
-    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.put(shard, path::DRAIN, request, None).await
-    }
-
-    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.put(shard, path::RELEASE, request, None).await
+    async fn call(&self, shard: &Endpoint, call: &Call) -> Result<Reply, CallError> {
+        match call {
+            Call::Clock => self.get(shard, path::CLOCK, None, self.short()).await.map(Reply::Clock),
+            Call::State => self.get(shard, path::STATE, None, self.short()).await.map(Reply::State),
+            Call::Plan(trial, request) => {
+                self.put(shard, &path::trial(*trial), request, Some(*trial)).await.map(Reply::State)
+            }
+            Call::Start(trial, request) => {
+                self.put(shard, &path::start(*trial), request, Some(*trial)).await.map(Reply::Start)
+            }
+            Call::Measure(trial, request) => {
+                self.put(shard, &path::measure(*trial), request, Some(*trial)).await.map(Reply::State)
+            }
+            Call::Snapshot(trial, detail, from) => {
+                let bounds = match detail {
+                    Detail::Live => Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES },
+                    Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
+                };
+                let path = path::snapshot(*trial, *detail, *from);
+                self.get(shard, &path, Some(*trial), bounds).await.map(Reply::Snapshot)
+            }
+            Call::Abort(trial, request) => {
+                self.put(shard, &path::abort(*trial), request, Some(*trial)).await.map(Reply::State)
+            }
+            Call::Probe(trial, request) => {
+                self.put(shard, &path::probe(*trial), request, Some(*trial)).await.map(Reply::Probe)
+            }
+            Call::Cleanup(request) => self.put(shard, path::CLEANUP, request, None).await.map(Reply::Cleanup),
+            Call::Drain(request) => self.put(shard, path::DRAIN, request, None).await.map(Reply::State),
+            Call::Release(request) => self.put(shard, path::RELEASE, request, None).await.map(Reply::State),
+        }
     }
 }

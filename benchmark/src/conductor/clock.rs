@@ -1,36 +1,16 @@
-//! The conductor's clock, and estimates of the shards' clocks. Pure except for [`ConductorClock::now`].
+//! Estimates of the shards' clocks. Pure.
+//!
+//! Instants on the conductor's clock are nanoseconds since the conductor began. They are negative before that: after a takeover, the start
+//! may lie in the past.
 
 use std::time::Duration;
 
 use redisbench_wire::ClockReading;
-use tokio::time::Instant;
 
 use super::ShardClock;
 
 /// Assumed drift between two crystals: 50 ppm is 180 ms in an hour.
 const DRIFT_PER_MILLION: i64 = 50;
-
-/// The conductor's monotonic clock. Its instants are nanoseconds since the conductor began. They are negative before that: after a
-/// takeover, the start may lie in the past.
-#[derive(Clone, Copy, Debug)]
-pub struct ConductorClock {
-    origin: Instant,
-}
-
-impl ConductorClock {
-    pub fn begin() -> Self {
-        Self { origin: Instant::now() }
-    }
-
-    pub fn now(self) -> i64 {
-        nanoseconds(Instant::now().duration_since(self.origin))
-    }
-
-    /// Converts to an instant to sleep until. Negative instants map to the origin, which has passed.
-    pub fn instant(self, at: i64) -> Instant {
-        self.origin + Duration::from_nanos(u64::try_from(at).unwrap_or(0))
-    }
-}
 
 /// Converts to nanoseconds; saturates to the far future.
 pub fn nanoseconds(duration: Duration) -> i64 {

@@ -1,32 +1,30 @@
 //! From the start until every shard has delivered its final snapshot or is lost.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{Detail, ShardState};
-use tokio::time::{Instant, sleep_until};
 
-use super::clock::{ClockEstimate, nanoseconds};
-use super::intervals::{polling_interval, snapshot_interval};
-use super::prepare::exchange;
-use super::settle::Settled;
+use super::broadcast::Broadcast;
+use super::clock::{duration, nanoseconds};
+use super::intervals::{RESTARTS, polling_interval, snapshot_interval};
+use super::machine::{Answered, Event};
+use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
-use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
-use super::{CallError, ConductStage, Failure, Journal, ShardCalls, ShardPresence, Unreachable, reason};
+use super::trial::{Conductor, Step};
+use super::{Call, CallError, ConductStage, Ending, Failure, Reply, ShardPresence, Unreachable, reason};
 use crate::api::spec::OnLost;
 
-/// A loop that wakes this late was suspended: its process or its machine was stopped.
+/// A conductor that wakes this late was suspended: its process or its machine was stopped.
 const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// How long after the end of the load shard 0 waits for the other shards before it is asked for the servers' counters.
 const OTHERS: Duration = Duration::from_secs(3);
 
 /// How measuring ended.
+#[derive(Clone, Copy)]
 pub enum Measured {
     /// Every shard has finished or is lost.
     ToTheEnd,
@@ -36,119 +34,218 @@ pub enum Measured {
     NeverStarted,
 }
 
-/// Consequence of a poll for the polled shard.
-enum Noted {
-    AskAgain(Instant, usize),
-    Enough,
-    NeverStarted,
+/// Takes snapshots until the end.
+pub struct Measure {
+    interval: Duration,
+    /// The next poll of each shard that is not being polled.
+    due: BTreeSet<(Duration, usize)>,
+    /// The end of the warm-up, while it is being ordered. No poll begins meanwhile.
+    order: Option<Broadcast>,
+    publish_at: Duration,
+    stood_still: Duration,
+    known_lost: u32,
 }
 
-/// Answers to one poll of one shard.
-struct Polled {
-    index: usize,
-    clock: Result<ClockEstimate, CallError>,
-    snapshot: Option<Result<Snapshot, CallError>>,
-    detail: Detail,
-    state: Option<Result<ShardState, CallError>>,
-}
-
-/// Next poll of each shard, soonest first.
-struct Timetable {
-    due: VecDeque<(Instant, usize)>,
-}
-
-impl Timetable {
-    /// Spreads the shards over one interval.
-    fn spread(shards: usize, from: Instant, interval: Duration) -> Self {
+impl Measure {
+    /// Spreads the polls over one interval.
+    pub fn begin(conductor: &mut Conductor) -> Self {
+        conductor.news = true;
+        let (now, shards) = (conductor.now, conductor.shards.len());
+        let interval = snapshot_interval(shards);
         let step = interval / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
-        let at = |index| from + step * u32::try_from(index).unwrap_or(u32::MAX);
-        Self { due: (0..shards).map(|index| (at(index), index)).collect() }
+        let at = |index| now + step * u32::try_from(index).unwrap_or(u32::MAX);
+        Self {
+            interval,
+            due: (0..shards).map(|index| (at(index), index)).collect(),
+            order: None,
+            publish_at: now + interval,
+            stood_still: Duration::ZERO,
+            known_lost: 0,
+        }
     }
 
-    fn add(&mut self, at: Instant, index: usize) {
-        let place = self.due.partition_point(|(due, _)| *due <= at);
-        self.due.insert(place, (at, index));
+    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<Measured> {
+        let settling = match event {
+            Event::Answered(answered) if !matches!(answered.ask.call, Call::Measure(..)) => {
+                if let Some(measured) = self.hear(conductor, *answered)? {
+                    return Ok(Some(measured));
+                }
+                Event::Due
+            }
+            event => event,
+        };
+        let now = conductor.now;
+        // While suspended, the conductor polled no shard, so this time does not count against the shards.
+        let late = conductor.out.late;
+        if late >= STOOD_STILL {
+            tracing::warn!(milliseconds = late.as_millis(), "stood still");
+            let end = conductor.give_up_at().saturating_sub(conductor.config.limits.collect);
+            self.stood_still += late.min(now.saturating_sub(end));
+        }
+        if conductor.news {
+            conductor.observe_presence_after_start();
+        }
+        // A rough start may have become precise in the meantime.
+        let give_up_at = conductor.give_up_at() + self.stood_still;
+        if now >= give_up_at {
+            conductor.give_up();
+        }
+        let lost = shards::count(&conductor.shards).lost;
+        if lost > self.known_lost && !conductor.start_is_a_guess() {
+            if conductor.on_lost()? {
+                return Ok(Some(Measured::Again));
+            }
+            self.known_lost = lost;
+        }
+        if !conductor.shards.iter().any(|shard| shard.standing == Standing::Running) {
+            return conductor.all_over().map(Some);
+        }
+        if let Some(order) = &mut self.order {
+            match order.step(conductor, settling, |_, _| Ok(()))? {
+                Ok(true) => {
+                    self.order = None;
+                    self.publish(conductor);
+                }
+                Ok(false) => {}
+                Err(why) => return torn(conductor, &unacknowledged(&why)).map(Some),
+            }
+        }
+        if self.order.is_none() {
+            self.poll(conductor);
+            if now >= self.publish_at {
+                conductor.course.advance(&mut conductor.shards);
+                conductor.look_at_thresholds()?;
+                match conductor.look_at_warmup() {
+                    Settled::Fine => self.publish(conductor),
+                    Settled::Ordered(order) => self.order = Some(order),
+                    Settled::Torn(why) => return torn(conductor, &why).map(Some),
+                }
+            }
+        }
+        conductor.out.wake_by(if self.order.is_none() { self.publish_at.min(give_up_at) } else { give_up_at });
+        Ok(None)
     }
 
-    fn next(&self) -> Option<Instant> {
-        self.due.front().map(|(at, _)| *at)
+    fn publish(&mut self, conductor: &mut Conductor) {
+        conductor.publish(conductor.stage());
+        self.publish_at = conductor.now + self.interval;
+    }
+
+    /// Polls the running shards that are due: their clocks, snapshots, and states if the snapshots do not advance.
+    fn poll(&mut self, conductor: &mut Conductor) {
+        let now = conductor.now;
+        while self.due.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, index)) = self.due.pop_first()
+        {
+            match conductor.ask(index, Call::Clock) {
+                _ if conductor.shards[index].standing != Standing::Running => {}
+                Some(ask) => conductor.out.call(ask),
+                None => {
+                    self.due.insert((now + self.interval, index));
+                }
+            }
+        }
+        if let Some((at, _)) = self.due.first() {
+            conductor.out.wake_by(*at);
+        }
+    }
+
+    /// Applies a reply of a running shard. Makes the next call of its poll, or schedules the next poll.
+    fn hear(&mut self, conductor: &mut Conductor, answered: Answered) -> Step<Measured> {
+        let index = answered.ask.shard;
+        if conductor.shards[index].standing != Standing::Running {
+            return Ok(None);
+        }
+        let over = conductor.load_is_over();
+        let mut again_after = if over { polling_interval(conductor.shards.len()) } else { self.interval };
+        match answered.ask.call {
+            Call::Clock => {
+                if conductor.shards[index].take_clock(answered) {
+                    let (detail, from) = (conductor.detail(index), conductor.shards[index].seconds.next());
+                    conductor.call(index, Call::Snapshot(conductor.config.trial, detail, from));
+                    return Ok(None);
+                }
+            }
+            Call::Snapshot(_, detail, _) => {
+                let snapshot = answered.reply.and_then(Reply::snapshot);
+                let shard = &conductor.shards[index];
+                let asks = shard.stands_still || shard.unheard || matches!(snapshot, Err(CallError::Refused(_)));
+                if conductor.take_snapshot(index, detail, snapshot) {
+                    again_after = Duration::ZERO;
+                }
+                if asks && conductor.shards[index].standing == Standing::Running {
+                    conductor.call(index, Call::State);
+                    return Ok(None);
+                }
+            }
+            _ => {
+                if let Ok(state) = answered.reply.and_then(Reply::state)
+                    && !conductor.take_state(index, state)
+                {
+                    return Ok(Some(Measured::NeverStarted));
+                }
+            }
+        }
+        let shard = &conductor.shards[index];
+        match &shard.standing {
+            Standing::Running => {
+                self.due.insert((conductor.now + again_after, index));
+            }
+            Standing::Failed(failure) => return Err(Ending::Failed(shard.failed_in_trial(failure))),
+            Standing::Lost(why) => tracing::warn!(shard = index, why, "shard lost"),
+            _ => conductor.publish_counts(conductor.stage()),
+        }
+        Ok(None)
     }
 }
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Takes snapshots until the end. `again` allows a new attempt if a shard is lost.
-    pub async fn measure(&mut self, again: bool) -> Result<Measured, Stop> {
-        let interval = snapshot_interval(self.shards.len());
-        let mut timetable = Timetable::spread(self.shards.len(), Instant::now(), interval);
-        let mut polls = FuturesUnordered::new();
-        let mut publish_at = Instant::now() + interval;
-        let (mut wake_at, mut stood_still) = (Instant::now(), Duration::ZERO);
-        let (mut known_lost, mut news) = (0, true);
-        loop {
-            // While suspended, the conductor polled no shard, so this time does not count against the shards.
-            let late = wake_at.elapsed();
-            if late >= STOOD_STILL {
-                tracing::warn!(milliseconds = late.as_millis(), "stood still");
-                stood_still += late.min((self.give_up_at() - self.config.limits.collect).elapsed());
-            }
-            if news {
-                self.observe_presence_after_start();
-            }
-            // A rough start may have become precise in the meantime.
-            let give_up_at = self.give_up_at() + stood_still;
-            if Instant::now() >= give_up_at {
-                self.give_up();
-            }
-            let lost = shards::count(&self.shards).lost;
-            if lost > known_lost && !self.start_is_a_guess() {
-                if let Some(measured) = self.on_lost(again)? {
-                    return Ok(measured);
-                }
-                known_lost = lost;
-            }
-            if !self.shards.iter().any(|shard| shard.standing == Standing::Running) {
-                return self.all_over();
-            }
-            let now = Instant::now();
-            while polls.len() < CALLS_IN_FLIGHT && timetable.next().is_some_and(|at| at <= now) {
-                let Some((_, index)) = timetable.due.pop_front() else { break };
-                match self.poll(index) {
-                    Some(poll) => polls.push(poll),
-                    None if self.shards[index].standing == Standing::Running => timetable.add(now + interval, index),
-                    None => {}
-                }
-            }
-            if now >= publish_at {
-                self.course.advance(&mut self.shards);
-                self.look_at_thresholds()?;
-                if let Settled::Torn(why) = self.look_at_warmup().await? {
-                    tracing::warn!(attempt = self.attempt, why, "the shards' measurements start at different times");
-                    if again {
-                        return Ok(Measured::Again);
+/// The shards do not measure together, so the attempt is void.
+fn torn(conductor: &Conductor, why: &str) -> Result<Measured, Ending> {
+    tracing::warn!(attempt = conductor.attempt, why, "the shards' measurements start at different times");
+    if conductor.restarts < RESTARTS {
+        return Ok(Measured::Again);
+    }
+    Err(Ending::Failed(Failure::new(reason::START_MISSED, why)))
+}
+
+impl Conductor {
+    /// Keeps a new snapshot. Returns whether the next one is due at once.
+    fn take_snapshot(&mut self, index: usize, detail: Detail, snapshot: Result<Snapshot, CallError>) -> bool {
+        let (now, turn) = (self.clock(), self.is_its_turn(index));
+        let shard = &mut self.shards[index];
+        shard.unreachable = None;
+        match snapshot {
+            Err(error) => shard.unreachable = error.unreachable(),
+            Ok(new) => match replaces(shard.snapshot.as_ref(), &new, &shard.plan, self.attempt) {
+                Ok(true) => {
+                    shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
+                    let done = new.stage == Stage::Done;
+                    // Only a shard that accepted the start has such a snapshot.
+                    shard.unheard = false;
+                    shard.keep(new);
+                    shard.snapshot_at = now;
+                    let more = shard.seconds.more();
+                    if done && !more && detail == Detail::Full {
+                        shard.standing = Standing::Finished;
                     }
-                    return Err(Stop::Failed(Failure::new(reason::START_MISSED, why)));
+                    return more || (done && turn && detail == Detail::Live);
                 }
-                self.publish(self.stage());
-                publish_at = now + interval;
-            }
-            wake_at = publish_at.min(give_up_at);
-            if polls.len() < CALLS_IN_FLIGHT {
-                wake_at = timetable.next().map_or(wake_at, |at| at.min(wake_at));
-            }
-            news = tokio::select! {
-                biased;
-                Ok(()) = self.presence.changed() => true,
-                Some(polled) = polls.next(), if !polls.is_empty() => {
-                    match self.take_note(polled, interval)? {
-                        Noted::AskAgain(at, index) => timetable.add(at, index),
-                        Noted::Enough => {}
-                        Noted::NeverStarted => return Ok(Measured::NeverStarted),
-                    }
-                    false
-                }
-                () = sleep_until(wake_at) => false,
-            };
+                Ok(false) => shard.stands_still = true,
+                Err(what) => shard.unreachable = Some(Unreachable::Malformed(what)),
+            },
         }
+        false
+    }
+
+    /// Applies the shard's own state. Returns false if it has the plan and was never started.
+    fn take_state(&mut self, index: usize, state: ShardState) -> bool {
+        let shard = &mut self.shards[index];
+        if let (true, Some(accepted), Some(clock)) = (self.start_is_rough, state.accepted, shard.clock)
+            && accepted.attempt == self.attempt
+        {
+            (self.start_at, self.start_is_rough) = (Some(clock.to_conductor(accepted.start_nanoseconds)), false);
+        }
+        shard.observe_state_after_start(state, self.attempt)
     }
 
     /// Marks shards as lost that the platform reports as gone.
@@ -181,20 +278,19 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.shards.iter().any(awaited) && !self.shards.iter().any(heard)
     }
 
-    /// Applies the policy for lost shards.
-    fn on_lost(&mut self, again: bool) -> Result<Option<Measured>, Stop> {
+    /// Applies the policy for lost shards. Returns whether a new attempt begins.
+    fn on_lost(&self) -> Result<bool, Ending> {
         match self.config.on_lost {
-            OnLost::Invalidate => Ok(None),
-            OnLost::Restart if again && !self.gone_for_good() => Ok(Some(Measured::Again)),
-            OnLost::Abort | OnLost::Restart => Err(Stop::Failed(self.lost_failure(reason::SHARD_LOST))),
+            OnLost::Invalidate => Ok(false),
+            OnLost::Restart if self.restarts < RESTARTS && !self.gone_for_good() => Ok(true),
+            OnLost::Abort | OnLost::Restart => Err(Ending::Failed(self.lost_failure(reason::SHARD_LOST))),
         }
     }
 
     /// Whether a lost shard will not be replaced: a new attempt could never start and would cost what was measured.
     fn gone_for_good(&self) -> bool {
-        let presence = self.presence.borrow();
-        let needed = presence.iter().take(self.shards.len());
-        needed.into_iter().any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
+        let mut needed = self.presence.iter().take(self.shards.len());
+        needed.any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
     }
 
     fn lost_failure(&self, reason: &str) -> Failure {
@@ -210,7 +306,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Failure::new(reason, format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()))
     }
 
-    fn all_over(&self) -> Result<Measured, Stop> {
+    fn all_over(&self) -> Result<Measured, Ending> {
         let stopped =
             self.shards.iter().filter(|shard| shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)).count();
         if stopped > 0 {
@@ -218,25 +314,25 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 "{stopped} of {} shards had been stopped early when this conductor took over",
                 self.shards.len()
             );
-            return Err(Stop::Failed(Failure::new(reason::STOPPED_EARLY, message)));
+            return Err(Ending::Failed(Failure::new(reason::STOPPED_EARLY, message)));
         }
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }
-        let reason = if Instant::now() >= self.give_up_at() { reason::TRIAL_TIMED_OUT } else { reason::SHARD_LOST };
-        Err(Stop::Failed(self.lost_failure(reason)))
+        let reason = if self.now >= self.give_up_at() { reason::TRIAL_TIMED_OUT } else { reason::SHARD_LOST };
+        Err(Ending::Failed(self.lost_failure(reason)))
     }
 
     /// When a shard without a final snapshot counts as lost. If the load ended before this conductor began, the timeout counts from its
     /// beginning (its clock's zero), because no conductor may have asked until then.
-    fn give_up_at(&self) -> Instant {
+    fn give_up_at(&self) -> Duration {
         let end = self.end_at().unwrap_or_default().max(0);
         let reads = Duration::from_nanos(self.config.plan.last_read_nanoseconds());
-        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + reads)))
+        duration(end.saturating_add(nanoseconds(self.config.limits.collect + reads)))
     }
 
     fn load_is_over(&self) -> bool {
-        self.end_at().is_some_and(|end| self.clock.now() >= end)
+        self.end_at().is_some_and(|end| self.clock() >= end)
     }
 
     /// The trial's stage after the start.
@@ -259,109 +355,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shard.standing != Standing::Running
                 || shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
         };
-        let late = self.end_at().is_some_and(|end| self.clock.now() >= end.saturating_add(nanoseconds(OTHERS)));
+        let late = self.end_at().is_some_and(|end| self.clock() >= end.saturating_add(nanoseconds(OTHERS)));
         late || self.shards.iter().skip(1).all(over)
     }
 
-    /// Polls one running shard: its clock, a snapshot, and its state if the snapshots do not advance.
-    fn poll(&self, index: usize) -> Option<impl Future<Output = Polled> + Send + use<C, J>> {
-        let shard = &self.shards[index];
-        if shard.standing != Standing::Running {
-            return None;
-        }
-        let endpoint = shard.endpoint.clone()?;
-        let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
-        let detail = if done && self.is_its_turn(index) { Detail::Full } else { Detail::Live };
-        let doubtful = shard.stands_still || shard.unheard;
-        let (calls, clock, trial) = (Arc::clone(&self.calls), self.clock, self.trial);
-        let from = shard.seconds.next();
-        Some(async move {
-            let exchanged = exchange(calls.as_ref(), &endpoint, clock).await;
-            if exchanged.is_err() {
-                return Polled { index, clock: exchanged, snapshot: None, detail, state: None };
-            }
-            let snapshot = calls.snapshot(&endpoint, trial, detail, from).await;
-            let ask = doubtful || matches!(snapshot, Err(CallError::Refused(_)));
-            let state = if ask { Some(calls.state(&endpoint).await) } else { None };
-            Polled { index, clock: exchanged, snapshot: Some(snapshot), detail, state }
-        })
-    }
-
-    /// Applies the answers to a poll and schedules the next one.
-    fn take_note(&mut self, polled: Polled, interval: Duration) -> Result<Noted, Stop> {
-        let Polled { index, clock, snapshot, detail, state } = polled;
-        let now = self.clock.now();
-        let attempt = self.attempt;
-        let turn = self.is_its_turn(index);
-        let soon = if self.load_is_over() { polling_interval(self.shards.len()) } else { interval };
-        let shard = &mut self.shards[index];
-        if shard.standing != Standing::Running {
-            return Ok(Noted::Enough);
-        }
-        let mut again_after = soon;
-        let mut unreachable = None;
-        match clock {
-            Ok(estimate) => shard.clock = Some(ClockEstimate::better(shard.clock, estimate)),
-            Err(error) => unreachable = how(error),
-        }
-        match snapshot {
-            Some(Ok(new)) => match replaces(shard.snapshot.as_ref(), &new, &shard.plan, attempt) {
-                Ok(true) => {
-                    shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
-                    let done = new.stage == Stage::Done;
-                    // Only a shard that accepted the start has such a snapshot.
-                    shard.unheard = false;
-                    shard.keep(new);
-                    shard.snapshot_at = now;
-                    if shard.seconds.more() {
-                        again_after = Duration::ZERO;
-                    } else if done {
-                        match detail {
-                            Detail::Full => shard.standing = Standing::Finished,
-                            Detail::Live if turn => again_after = Duration::ZERO,
-                            Detail::Live => {}
-                        }
-                    }
-                }
-                Ok(false) => shard.stands_still = true,
-                Err(what) => unreachable = Some(Unreachable::Malformed(what)),
-            },
-            Some(Err(error)) => unreachable = unreachable.or(how(error)),
-            None => {}
-        }
-        shard.unreachable = unreachable;
-        if let Some(Ok(state)) = state
-            && shard.standing == Standing::Running
-        {
-            if let (true, Some(accepted), Some(clock)) = (self.start_is_rough, state.accepted, shard.clock)
-                && accepted.attempt == attempt
-            {
-                self.start_at = Some(clock.to_conductor(accepted.start_nanoseconds));
-                self.start_is_rough = false;
-            }
-            if !shard.observe_state_after_start(state, attempt) {
-                return Ok(Noted::NeverStarted);
-            }
-        }
-        match &shard.standing {
-            Standing::Running => Ok(Noted::AskAgain(Instant::now() + again_after, index)),
-            Standing::Failed(failure) => Err(Stop::Failed(shard.failed_in_trial(failure))),
-            Standing::Lost(why) => {
-                tracing::warn!(shard = index, why, "shard lost");
-                Ok(Noted::Enough)
-            }
-            _ => {
-                self.publish_counts(self.stage());
-                Ok(Noted::Enough)
-            }
-        }
-    }
-}
-
-/// A refusal is an answer, so the shard is reachable; its state decides what the refusal means.
-fn how(error: CallError) -> Option<Unreachable> {
-    match error {
-        CallError::Unreachable(how) => Some(how),
-        CallError::Refused(_) => None,
+    /// The detail of the shard's next snapshot.
+    fn detail(&self, index: usize) -> Detail {
+        let done = self.shards[index].snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
+        if done && self.is_its_turn(index) { Detail::Full } else { Detail::Live }
     }
 }

@@ -1,17 +1,19 @@
 //! Probe after a trial whose limiting factor is unclear: the same load with half of the connections, on all shards at one instant. Its
 //! result is evidence for the verdict; a failed probe costs nothing else.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::{Probe, ProbeRequest, ProbeState};
-use tokio::time::{Instant, sleep_until};
 
+use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
 use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
+use super::machine::Event;
 use super::shards::Standing;
-use super::trial::{Conductor, Stop};
-use super::{Ending, Journal, ShardCalls};
+use super::trial::{Conductor, Step};
+use super::{Call, Ending, Reply};
 use crate::measurement::merge::merge;
 use crate::verdict;
 
@@ -20,29 +22,86 @@ const AFTERWARDS: Duration = Duration::from_secs(3);
 /// Pause between two rounds of polling for the results.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Runs a probe if nothing else can identify the limiting factor.
-    pub async fn look_closer(&mut self) -> Result<(), Stop> {
-        let (true, Some(start_at)) = (self.needs_probe(), self.start_at) else { return Ok(()) };
-        let plan = &self.config.plan;
+/// A probe on all shards.
+pub struct RunProbe {
+    request: ProbeRequest,
+    /// When all shards must have acknowledged the order.
+    ordered_by: Duration,
+    /// When it ends, and when all shards must have reported it.
+    end: Duration,
+    until: Duration,
+    /// The present round of calls: the order, or one for the results.
+    asked: Option<Broadcast>,
+    ask_at: Duration,
+    states: BTreeMap<usize, ProbeState>,
+}
+
+impl RunProbe {
+    /// Plans a probe if nothing else can identify the limiting factor.
+    pub fn begin(conductor: &mut Conductor) -> Option<Self> {
+        let start_at = conductor.start_at.filter(|_| conductor.needs_probe())?;
+        let plan = &conductor.config.plan;
         let length = Duration::from_nanos(Probe::WARMUP_NANOSECONDS + plan.measurement.probe_nanoseconds);
         let patience = Duration::from_nanos(plan.timeouts.request_nanoseconds) + AFTERWARDS;
-        let round_trip = self.clock_uncertainty.unwrap_or_default() * 2;
-        let from = self.clock.now().saturating_add(nanoseconds(lead(round_trip, self.shards.len()) + connecting(plan)));
+        let round_trip = conductor.clock_uncertainty.unwrap_or_default() * 2;
+        let from = conductor.now + lead(round_trip, conductor.shards.len()) + connecting(plan);
         let request = ProbeRequest {
-            epoch: self.config.epoch,
-            attempt: self.attempt,
-            after_nanoseconds: u64::try_from(from.saturating_sub(start_at)).unwrap_or(0),
+            epoch: conductor.config.epoch,
+            attempt: conductor.attempt,
+            after_nanoseconds: u64::try_from(nanoseconds(from).saturating_sub(start_at)).unwrap_or(0),
         };
-        let instant = self.clock.instant(from);
-        tracing::info!(attempt = self.attempt, "running a probe with half of the connections to find the limit");
-        match self.probed(request, instant - ACKNOWLEDGE_BEFORE, instant + length, patience).await? {
-            Ok(probes) => self.probes = probes,
-            Err(why) => tracing::info!(why, "this trial has no probe"),
-        }
-        Ok(())
+        tracing::info!(attempt = conductor.attempt, "running a probe with half of the connections to find the limit");
+        Some(Self {
+            request,
+            ordered_by: from.saturating_sub(ACKNOWLEDGE_BEFORE),
+            end: from + length,
+            until: from + length + patience,
+            asked: None,
+            ask_at: conductor.now,
+            states: BTreeMap::new(),
+        })
     }
 
+    /// Returns the results, or why there are none.
+    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<Result<Vec<Probe>, String>> {
+        if let Some(asked) = &mut self.asked {
+            let states = &mut self.states;
+            let heard = asked.step(conductor, event, |ask, reply| {
+                if let Reply::Probe(state) = reply {
+                    states.insert(ask.shard, *state);
+                }
+                Ok(())
+            })?;
+            match heard {
+                Ok(true) => self.asked = None,
+                Ok(false) => return Ok(None),
+                Err(why) => return Ok(Some(Err(why))),
+            }
+            if conductor.now < self.end {
+                self.ask_at = self.end;
+            } else if self.states.values().all(|state| state.over) {
+                return Ok(Some(agreed(self.states.values(), self.request.after_nanoseconds)));
+            } else {
+                self.ask_at = conductor.now + ASK_AGAIN_AFTER;
+            }
+        }
+        if self.ask_at >= self.until {
+            return Ok(Some(Err("it did not finish in time".to_owned())));
+        }
+        if conductor.now < self.ask_at {
+            conductor.out.wake_by(self.ask_at);
+            return Ok(None);
+        }
+        let until = if conductor.now < self.end { self.ordered_by } else { self.until };
+        match conductor.asks(&Standing::Finished, |_| Some(Call::Probe(conductor.config.trial, self.request))) {
+            Ok(asks) => self.asked = Some(Broadcast::begin(conductor, asks, until)),
+            Err(why) => return Ok(Some(Err(why))),
+        }
+        Ok(None)
+    }
+}
+
+impl Conductor {
     /// Whether the trial can be probed and its verdict needs it.
     fn needs_probe(&mut self) -> bool {
         let can = self.config.plan.measurement.probe_nanoseconds > 0
@@ -56,44 +115,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
         needs
     }
-
-    /// Orders the probe, which ends at `end`, and polls every shard for its result.
-    async fn probed(
-        &self,
-        request: ProbeRequest,
-        ordered: Instant,
-        end: Instant,
-        patience: Duration,
-    ) -> Result<Result<Vec<Probe>, String>, Stop> {
-        let ask = |until| {
-            self.broadcast(&Standing::Finished, until, move |calls, endpoint, trial| async move {
-                calls.probe(&endpoint, trial, &request).await
-            })
-        };
-        if let Err(why) = ask(ordered).await? {
-            return Ok(Err(why));
-        }
-        let until = end + patience;
-        let mut asked_again = end;
-        loop {
-            sleep_until(asked_again).await;
-            let states = match ask(until).await? {
-                Ok(states) => states,
-                Err(why) => return Ok(Err(why)),
-            };
-            if states.iter().all(|state| state.over) {
-                return Ok(agreed(&states, request.after_nanoseconds));
-            }
-            asked_again = Instant::now() + ASK_AGAIN_AFTER;
-            if asked_again >= until {
-                return Ok(Err("it did not finish in time".to_owned()));
-            }
-        }
-    }
 }
 
 /// The results of all shards, if all began at the same instant.
-fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, String> {
+fn agreed<'a>(states: impl Iterator<Item = &'a ProbeState>, after_nanoseconds: u64) -> Result<Vec<Probe>, String> {
     let probe = |state: &ProbeState| {
         if state.after_nanoseconds != after_nanoseconds {
             return Err("a shard has a different start instant".to_owned());
@@ -101,7 +126,7 @@ fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, S
         let probe = state.probe.ok_or_else(|| "a shard failed to run it".to_owned())?;
         probe.check().map(|()| probe)
     };
-    states.iter().map(probe).collect()
+    states.map(probe).collect()
 }
 
 /// How long the shards take to open half of their connections, if their rate is limited.

@@ -43,14 +43,14 @@ pub struct Progress {
 impl Progress {
     /// Progress before any shard was asked. A recorded start counts as a start, judged by the time of day. If the trial's planned end has
     /// passed, the stage is Collecting, so that an abort that was not handled during the trial does not stop it.
-    pub fn at_first(config: &ConductorConfig) -> Self {
+    pub fn at_first(config: &ConductorConfig, unix_nanoseconds: u64) -> Self {
         let shards = ShardCounts { desired: config.plan.shards, ..ShardCounts::default() };
         let place = Self { trial: config.trial, of: config.of, shards, ..Self::default() };
         let Some(StartRecord { start_at_unix_nanoseconds, .. }) = config.resume else {
             return Self { attempt: config.attempts, missed: config.attempts, ..place };
         };
         let end = Duration::from_nanos(start_at_unix_nanoseconds).saturating_add(planned_length(&config.plan));
-        let over = Duration::from_nanos(config.wall_clock.unix_nanoseconds()) >= end;
+        let over = Duration::from_nanos(unix_nanoseconds) >= end;
         let stage = if over { ConductStage::Collecting } else { ConductStage::Running };
         Self { stage, start_at_unix_nanoseconds: Some(start_at_unix_nanoseconds), ..place }
     }

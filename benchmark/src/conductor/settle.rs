@@ -6,24 +6,19 @@ use redisbench_statistics::steady;
 use redisbench_wire::MeasureRequest;
 use redisbench_wire::timeline::History;
 
-use super::clock::nanoseconds;
+use super::Call;
+use super::broadcast::Broadcast;
+use super::clock::{duration, nanoseconds};
 use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
 use super::seconds::warming_up;
 use super::shards::{Shard, Standing};
-use super::trial::{Conductor, Stop};
-use super::{Journal, ShardCalls};
+use super::trial::Conductor;
 use crate::verdict::STEADY;
 
 /// One per part of the steadiness rule.
 const SECONDS: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
-
-#[derive(Debug, Default)]
-pub struct Settling {
-    /// The end has been ordered.
-    over: bool,
-}
 
 /// Whether the throughput of the last seconds of `history` has no drift. All of them must belong to the warm-up.
 fn settled(history: &History, warm: Range<u32>) -> bool {
@@ -42,44 +37,51 @@ fn settled(history: &History, warm: Range<u32>) -> bool {
 }
 
 pub enum Settled {
-    /// Not ended yet, or all shards have acknowledged the end.
+    /// Not ended yet, or long ago.
     Fine,
+    /// All shards must acknowledge this end.
+    Ordered(Broadcast),
     /// Some shards begin to measure at another instant: the attempt is void.
     Torn(String),
 }
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+impl Conductor {
     /// Orders the end of the warm-up if it may end early and the throughput is steady.
-    pub async fn look_at_warmup(&mut self) -> Result<Settled, Stop> {
+    pub fn look_at_warmup(&mut self) -> Settled {
         if !self.config.plan.settle {
-            return Ok(Settled::Fine);
+            return Settled::Fine;
         }
         if let Some(why) = torn(&self.shards) {
-            return Ok(Settled::Torn(why));
+            return Settled::Torn(why);
         }
-        let warm = warming_up(&self.shards).filter(|_| !self.settling.over);
+        let warm = warming_up(&self.shards).filter(|_| self.settled_at.is_none());
         let settled = warm.is_some_and(|warm| settled(self.course.history(), warm));
         let Some(start_at) = self.start_at.filter(|_| settled && !self.start_is_rough) else {
-            return Ok(Settled::Fine);
+            return Settled::Fine;
         };
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
-        let from = self.clock.now().saturating_add(nanoseconds(lead));
+        let from = self.clock().saturating_add(nanoseconds(lead));
         // Rounded up to a whole second, so that per-second counts cover the measurement from its first second.
         let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0).next_multiple_of(SECOND);
-        self.settling.over = true;
+        self.settled_at = Some(self.now);
         // The warm-up ends by itself before that.
         if after_nanoseconds >= self.config.plan.warmup_nanoseconds {
-            return Ok(Settled::Fine);
+            return Settled::Fine;
         }
         let request = MeasureRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };
-        let until = self.clock.instant(from) - ACKNOWLEDGE_BEFORE;
         tracing::info!(milliseconds = after_nanoseconds / 1_000_000, "the throughput has settled");
-        let told = self.broadcast(&Standing::Running, until, move |calls, endpoint, trial| async move {
-            calls.measure(&endpoint, trial, &request).await
-        });
-        let torn = |why| Settled::Torn(format!("not all shards acknowledged the end of the warm-up: {why}"));
-        Ok(told.await?.map_or_else(torn, |_| Settled::Fine))
+        match self.asks(&Standing::Running, |_| Some(Call::Measure(self.config.trial, request))) {
+            Ok(asks) => {
+                let until = duration(from).saturating_sub(ACKNOWLEDGE_BEFORE);
+                Settled::Ordered(Broadcast::begin(self, asks, until))
+            }
+            Err(why) => Settled::Torn(unacknowledged(&why)),
+        }
     }
+}
+
+pub fn unacknowledged(why: &str) -> String {
+    format!("not all shards acknowledged the end of the warm-up: {why}")
 }
 
 /// Why the shards do not measure together, if they do not.

@@ -6,10 +6,11 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Snapshot, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
-use super::clock::ClockEstimate;
+use super::clock::{ClockEstimate, nanoseconds};
+use super::machine::Answered;
 use super::seconds::Held;
 use super::trial::planned_length;
-use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
+use super::{Endpoint, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Reason for a lost shard whose process is not the one that was started.
 pub const REPLACED: &str = "its process was replaced by another";
@@ -75,6 +76,20 @@ impl Shard {
         let warmup = warmup.map(|window| window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds));
         let sooner = self.plan.warmup_nanoseconds.saturating_sub(warmup.unwrap_or(u64::MAX));
         planned_length(&self.plan).saturating_sub(Duration::from_nanos(sooner))
+    }
+
+    /// Applies the reply to [`super::Call::Clock`]. Returns false if it failed.
+    pub fn take_clock(&mut self, Answered { sent, received, reply, .. }: Answered) -> bool {
+        match reply {
+            Ok(Reply::Clock(reading)) => {
+                let estimate = ClockEstimate::from_exchange(nanoseconds(sent), nanoseconds(received), reading);
+                self.clock = Some(ClockEstimate::better(self.clock, estimate));
+                return true;
+            }
+            Ok(_) => {}
+            Err(error) => self.unreachable = error.unreachable(),
+        }
+        false
     }
 
     pub fn new(plan: ShardPlan, hash: String) -> Self {

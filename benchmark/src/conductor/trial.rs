@@ -1,51 +1,61 @@
-//! Course of a trial: take over or prepare, start, measure; and the consequence of each stop on the way.
+//! What the conductor knows of its trial, shared by all phases.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::Probe;
 use redisbench_wire::plan::TrialPlan;
-use tokio::sync::watch;
-use tokio::time::timeout;
 
-use super::barrier::{Missed, Recording};
-use super::clock::{ConductorClock, nanoseconds};
-use super::intervals::{MISSED_STARTS, RESTARTS};
+use super::barrier::Recording;
+use super::clock::nanoseconds;
 use super::live;
-use super::measure::Measured;
+use super::machine::{Action, Ask, Event, Now};
+use super::outbox::Outbox;
 use super::seconds::{self, Course};
-use super::settle::Settling;
 use super::shards::{self, Shard, Standing};
 use super::{
-    ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
+    Call, ConductStage, ConductorConfig, Control, Ending, Endpoint, Failure, Outcome, Progress, ShardOutcome,
     ShardPresence, reason,
 };
 use crate::measurement::threshold::{Watch, watched_seconds};
 
-/// Upper bound of concurrent calls.
-pub const CALLS_IN_FLIGHT: usize = 64;
+/// Pause between two calls to idle shards: far below the ten minutes without contact after which a shard exits, so that some calls may fail.
+const KEEP_CONTACT: Duration = Duration::from_secs(60);
 
-pub struct Conductor<C, J> {
+pub struct Conductor {
     pub config: ConductorConfig,
-    pub calls: Arc<C>,
-    pub journal: J,
-    pub presence: watch::Receiver<Vec<ShardPresence>>,
-    pub progress: watch::Sender<Progress>,
-    pub clock: ConductorClock,
-    pub trial: u32,
+    pub out: Outbox,
+    /// Since the conductor began.
+    pub now: Duration,
+    /// By the wall clock.
+    pub unix_now: u64,
+    pub presence: Vec<ShardPresence>,
+    /// The presence has changed since it was last used.
+    pub news: bool,
+    pub control: Control,
+    /// Number of shards, the first ones, that this trial has work for.
+    pub busy: usize,
+    /// When idle shards are called again.
+    contact_at: Duration,
+    /// As last published.
+    pub published: Progress,
     pub shards: Vec<Shard>,
     pub attempt: u32,
     /// No shard has a connection of the previous trial.
     pub drained: bool,
     /// The last attempt that was given up, while no attempt has been measured.
     pub missed: u32,
+    /// Number of missed starts.
+    pub misses: u32,
+    /// Number of new attempts because of lost shards.
+    pub restarts: u32,
     pub recording: Recording,
     /// Merged seconds of all shards.
     pub course: Course,
     /// Thresholds that may stop the load early.
     pub watch: Watch,
-    /// Whether the warm-up's early end was ordered.
-    pub settling: Settling,
+    /// When the warm-up's early end was ordered.
+    pub settled_at: Option<Duration>,
     /// Results of the probe with half of the connections, one per shard.
     pub probes: Vec<Probe>,
     pub start_at_unix_nanoseconds: Option<u64>,
@@ -57,154 +67,125 @@ pub struct Conductor<C, J> {
     pub clock_uncertainty: Option<Duration>,
 }
 
-/// Why a trial stops early.
-#[derive(Debug)]
-pub enum Stop {
-    Failed(Failure),
-    Superseded,
-    Aborted,
-}
+/// Result of a phase's step: none while the phase continues, an error if the trial stops early.
+pub type Step<T> = Result<Option<T>, Ending>;
 
-impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    pub fn new(
-        mut config: ConductorConfig,
-        calls: Arc<C>,
-        journal: J,
-        presence: watch::Receiver<Vec<ShardPresence>>,
-        progress: watch::Sender<Progress>,
-    ) -> Self {
-        let (plan, trial) = (&config.plan, config.trial);
-        let hash = plan.hash(&config.run, trial);
-        let shard = |index| Shard::new(plan.part(&config.run, trial, index), hash.clone());
+impl Conductor {
+    pub fn new(mut config: ConductorConfig, presence: Vec<ShardPresence>, now: Now) -> Self {
+        let published = Progress::at_first(&config, now.unix_nanoseconds);
+        let mut out = Outbox::default();
+        out.actions.push(Action::Publish(Box::new(published.clone())));
+        let (plan, run, trial) = (&config.plan, &config.run, config.trial);
+        let hash = plan.hash(run, trial);
+        let shard = |index| Shard::new(plan.part(run, trial, index), hash.clone());
         let shards: Vec<_> = (0..plan.shards).map(shard).collect();
         let operations = parts(plan);
         let course = Course::new(operations.len(), watched_seconds(&config.thresholds));
         let thresholds = std::mem::take(&mut config.thresholds);
         Self {
-            drained: trial == 0,
-            trial,
+            out,
+            now: now.elapsed,
+            unix_now: now.unix_nanoseconds,
+            presence,
+            news: true,
+            control: Control::default(),
+            busy: shards.len(),
+            contact_at: now.elapsed,
+            published,
+            drained: config.trial == 0,
             attempt: config.resume.map_or(0, |record| record.attempt).max(config.attempts),
             missed: if config.resume.is_some() { 0 } else { config.attempts },
+            misses: 0,
+            restarts: 0,
             recording: Recording::default(),
             course,
             watch: Watch::new(thresholds, std::mem::take(&mut config.standings), operations),
-            settling: Settling::default(),
+            settled_at: None,
             probes: Vec::new(),
             start_at_unix_nanoseconds: None,
             start_at: None,
             start_is_rough: false,
             clock_uncertainty: None,
-            clock: ConductorClock::begin(),
             config,
-            calls,
-            journal,
-            presence,
-            progress,
             shards,
         }
     }
 
-    pub async fn conduct(mut self, control: watch::Receiver<Control>) -> Outcome {
-        // An abort cancels the current wait; calls that shards may have received are undone by the abort.
-        let course = tokio::select! {
-            biased;
-            () = abort_wanted(control.clone(), self.progress.subscribe()) => Err(Stop::Aborted),
-            course = self.run() => course,
-        };
-        let course = match course {
-            // An abort also cancels the probe, and the trial stays complete.
-            Ok(()) => tokio::select! {
-                biased;
-                () = aborted(control) => Ok(()),
-                closer = self.look_closer() => closer,
-            },
-            stopped => stopped,
-        };
-        let mut ending = match course {
-            Ok(()) => Ending::Completed,
-            Err(Stop::Superseded) => Ending::Superseded,
-            Err(Stop::Failed(failure)) => self.stop(Ending::Failed(failure)).await,
-            Err(Stop::Aborted) => match self.stop(Ending::Aborted).await {
-                Ending::Aborted if self.was_over() => Ending::Completed,
-                ending => ending,
-            },
-        };
-        // The measurement is safe. From here on only another conductor changes the result.
-        let cleanup = if self.config.cleanup && ending != Ending::Superseded {
-            let cleanup = self.clean_up().await;
-            if cleanup.is_none() {
-                ending = Ending::Superseded;
+    /// Begins a step at `now`. Calls the shards that have nothing to do, if it is time: a shard exits after long without a call. Errors are
+    /// ignored: the trial that needs the shard handles them.
+    pub fn begin_step(&mut self, now: Now) {
+        (self.now, self.unix_now) = (now.elapsed, now.unix_nanoseconds);
+        self.out.begin(now.elapsed);
+        if self.now >= self.contact_at {
+            self.contact_at = self.now + KEEP_CONTACT;
+            let idle: Vec<_> =
+                self.present().filter(|(shard, _)| *shard >= self.busy).map(|(_, endpoint)| endpoint).collect();
+            if !idle.is_empty() {
+                self.out.actions.push(Action::KeepContact(idle));
             }
-            cleanup
-        } else {
-            None
-        };
-        self.publish(ConductStage::Done);
-        Outcome { cleanup, ..self.outcome(ending) }
-    }
-
-    async fn run(&mut self) -> Result<(), Stop> {
-        let mut started = self.take_over().await?;
-        let (mut misses, mut restarts) = (0, 0);
-        loop {
-            if !started {
-                self.prepare().await?;
-                let Err(why_not) = self.start().await? else {
-                    started = true;
-                    continue;
-                };
-                if restarts == 0 {
-                    self.missed = self.attempt;
-                }
-                match why_not {
-                    // No shard has received it, so only time is lost.
-                    Missed::NotRecorded(why) => self.wait_for_journal(why).await?,
-                    Missed::NotAcknowledged(why) => {
-                        misses += 1;
-                        tracing::warn!(attempt = self.attempt, why, "start missed");
-                        if misses == MISSED_STARTS {
-                            let message = format!("missed {misses} starts, the last because {why}");
-                            return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
-                        }
-                        self.shards.iter_mut().for_each(Shard::give_up_attempt);
-                    }
-                }
-                continue;
-            }
-            match self.measure(restarts < RESTARTS).await? {
-                Measured::ToTheEnd => return Ok(()),
-                Measured::Again => restarts += 1,
-                Measured::NeverStarted => self.missed = self.attempt,
-            }
-            started = false;
-            self.shards.iter_mut().for_each(Shard::give_up_attempt);
-            self.start_at = None;
-            self.start_at_unix_nanoseconds = None;
-            self.watch.forget();
-            self.course.forget();
-            self.settling = Settling::default();
-            // The live picture of the previous attempt is void.
-            self.publish(ConductStage::Preparing);
         }
+        self.out.wake_by(self.contact_at);
     }
 
-    /// Waits until the platform reports a change, at most `at_most`.
-    pub async fn pause(&mut self, at_most: Duration) {
-        let presence = &mut self.presence;
-        let news = async {
-            if presence.changed().await.is_err() {
-                std::future::pending::<()>().await;
+    /// Endpoints of all present shards with their places, whether this trial needs them or not.
+    pub fn present(&self) -> impl Iterator<Item = (usize, Endpoint)> {
+        self.presence.iter().enumerate().filter_map(|(shard, presence)| match presence {
+            ShardPresence::Present(endpoint) => Some((shard, endpoint.clone())),
+            _ => None,
+        })
+    }
+
+    /// Notes what concerns every phase. Returns the event for the present one.
+    pub fn take_in(&mut self, event: Event) -> Event {
+        match event {
+            Event::Presence(presence) => (self.presence, self.news) = (presence, true),
+            // An abort cannot be taken back.
+            Event::Control(control) => self.control.abort |= control.abort,
+            Event::Answered(_) => {
+                self.out.unanswered = self.out.unanswered.saturating_sub(1);
+                return event;
             }
-        };
-        // The timeout is the usual case.
-        let _ = timeout(at_most, news).await;
+            Event::Recorded(_) | Event::Due => return event,
+        }
+        Event::Due
     }
 
     /// The platform's newest report on each shard. A missing entry counts as absent without a reason.
     pub fn seen(&mut self) -> Vec<ShardPresence> {
-        let mut seen = self.presence.borrow_and_update().clone();
+        self.news = false;
+        let mut seen = self.presence.clone();
         seen.resize(self.shards.len(), ShardPresence::Absent { why: None });
         seen
+    }
+
+    /// The conductor's clock: nanoseconds since it began.
+    pub fn clock(&self) -> i64 {
+        nanoseconds(self.now)
+    }
+
+    /// A call to the shard, if it has a process.
+    pub fn ask(&self, shard: usize, call: Call) -> Option<Ask> {
+        let endpoint = self.shards.get(shard)?.endpoint.clone()?;
+        Some(Ask { shard, endpoint, call })
+    }
+
+    /// Calls the shard, if it has a process.
+    pub fn call(&mut self, shard: usize, call: Call) {
+        if let Some(ask) = self.ask(shard, call) {
+            self.out.call(ask);
+        }
+    }
+
+    /// Voids the attempt: shards keep process and plan.
+    pub fn give_up_attempt(&mut self) {
+        self.shards.iter_mut().for_each(Shard::give_up_attempt);
+        self.start_at = None;
+        self.start_at_unix_nanoseconds = None;
+        self.watch.forget();
+        self.course.forget();
+        self.settled_at = None;
+        // The live picture of the previous attempt is void.
+        self.publish(ConductStage::Preparing);
     }
 
     /// Planned end of every shard's load, on the conductor's clock.
@@ -214,42 +195,42 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 
     /// Publishes the trial's progress with the merged picture.
-    pub fn publish(&self, stage: ConductStage) {
-        let since_start = self.start_at.map(|start| self.clock.now() - start);
+    pub fn publish(&mut self, stage: ConductStage) {
+        let since_start = self.start_at.map(|start| self.clock() - start);
         let history = self.course.history();
         let live = since_start.and_then(|since_start| live::of(&self.shards, history, since_start)).map(Arc::new);
-        let progress = Progress { live, ..self.counted(stage) };
-        self.progress.send_replace(progress);
+        self.published = Progress { live, ..self.counted(stage) };
+        self.out.actions.push(Action::Publish(Box::new(self.published.clone())));
     }
 
     /// Fails if a threshold that stops the load does not hold.
-    pub fn look_at_thresholds(&mut self) -> Result<(), Stop> {
+    pub fn look_at_thresholds(&mut self) -> Result<(), Ending> {
         if self.shards.iter().any(|shard| shard.snapshot.is_none()) {
             return Ok(());
         }
         let broken =
             seconds::measured(&self.shards).and_then(|measured| self.watch.look(self.course.history(), measured));
         match broken {
-            Some(why) => Err(Stop::Failed(Failure::new(reason::THRESHOLD_FAILED, why))),
+            Some(why) => Err(Ending::Failed(Failure::new(reason::THRESHOLD_FAILED, why))),
             None => Ok(()),
         }
     }
 
     /// Publishes the trial's progress with the previous picture: merging is too expensive for every step.
-    pub fn publish_counts(&self, stage: ConductStage) {
-        let progress = self.counted(stage);
-        self.progress.send_if_modified(|known| {
-            let live = known.live.take();
-            let news = *known != progress;
-            *known = Progress { live, ..progress };
-            news
-        });
+    pub fn publish_counts(&mut self, stage: ConductStage) {
+        let live = self.published.live.take();
+        let counted = self.counted(stage);
+        let news = counted != self.published;
+        self.published = Progress { live, ..counted };
+        if news {
+            self.out.actions.push(Action::Publish(Box::new(self.published.clone())));
+        }
     }
 
     fn counted(&self, stage: ConductStage) -> Progress {
         Progress {
             stage,
-            trial: self.trial,
+            trial: self.config.trial,
             of: self.config.of,
             attempt: self.attempt,
             missed: self.missed,
@@ -260,7 +241,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             thresholds: self.watch.judged(),
             start_skew: live::start_skew(&self.shards),
             clock_uncertainty: self.clock_uncertainty.or_else(|| live::clock_uncertainty(&self.shards)),
-            oldest_snapshot_age: live::oldest_snapshot_age(&self.shards, self.clock.now()),
+            oldest_snapshot_age: live::oldest_snapshot_age(&self.shards, self.clock()),
         }
     }
 
@@ -311,22 +292,6 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             probes: std::mem::take(&mut self.probes),
             cleanup: None,
         }
-    }
-}
-
-/// Waits for an abort while there is load to stop. An abort during Collecting takes effect only if a new attempt begins.
-async fn abort_wanted(control: watch::Receiver<Control>, mut progress: watch::Receiver<Progress>) {
-    aborted(control).await;
-    if progress.wait_for(|progress| progress.stage != ConductStage::Collecting).await.is_err() {
-        // The sender is gone, so no abort can come.
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn aborted(mut control: watch::Receiver<Control>) {
-    if control.wait_for(|control| control.abort).await.is_err() {
-        // The sender is gone, so no abort can come.
-        std::future::pending::<()>().await;
     }
 }
 

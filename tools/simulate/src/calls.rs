@@ -5,16 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redisbench_benchmark::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
-use redisbench_wire::snapshot::Snapshot;
-use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    ProbeRequest, ProbeState, ShardState, StartRequest,
-};
+use redisbench_benchmark::conductor::{Call, CallError, Endpoint, Reply, ShardCalls, Unreachable};
+use redisbench_wire::Detail;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::process::{Answer, Call};
 use crate::triggers::Way;
 use crate::world::{Freezer, World, lock};
 
@@ -33,26 +28,26 @@ pub struct SimulatedCalls {
     pub released: AtomicU64,
 }
 
-type Received = (String, Result<Answer, redisbench_wire::Refusal>);
+type Received = (String, Result<Reply, redisbench_wire::Refusal>);
 
-impl SimulatedCalls {
-    async fn call(&self, shard: &Endpoint, call: Call) -> Result<Answer, CallError> {
-        let limit = match &call {
+impl ShardCalls for SimulatedCalls {
+    async fn call(&self, shard: &Endpoint, call: &Call) -> Result<Reply, CallError> {
+        let limit = match call {
             Call::Snapshot(_, Detail::Full, _) => FULL_SNAPSHOT,
             _ => CALL,
         };
-        if let Call::Start(..) = &call {
+        if let Call::Start(..) = call {
             self.world.halt_at_start(&self.operator, &self.freezer);
         }
         self.freezer.pass().await;
-        self.before_sending(&call);
+        self.before_sending(call);
         let address = shard.address.ip();
         let dialled = async {
             if self.world.is_cut(address) && self.world.chance(0.5) {
                 sleep(DIAL).await;
                 return Err(Unreachable::DialTimedOut(shard.address).into());
             }
-            let received = send(&self.world, address, call).await;
+            let received = send(&self.world, address, call.clone()).await;
             let Some((incarnation, answer)) = received else {
                 return Err(Unreachable::Connection(format!("connection to {} refused", shard.address)).into());
             };
@@ -63,22 +58,19 @@ impl SimulatedCalls {
         };
         timeout(limit, dialled).await.unwrap_or_else(|_| Err(Unreachable::TimedOut(limit).into()))
     }
+}
 
+impl SimulatedCalls {
     /// After a release only releases may follow, and none may precede a durable end.
     fn before_sending(&self, call: &Call) {
-        let epoch = match call {
-            Call::Plan(_, request) => request.epoch,
-            Call::Start(_, request) => request.epoch,
-            Call::Measure(_, request) => request.epoch,
-            Call::Probe(_, request) => request.epoch,
-            Call::Abort(_, request) => request.epoch,
-            Call::Drain(request) => request.epoch,
-            Call::Cleanup(request) => {
+        let Some(epoch) = call.epoch() else {
+            return self.world.check(self.released.load(Ordering::Relaxed) == 0, || format!("{call:?} after release"));
+        };
+        match call {
+            Call::Cleanup(_) => {
                 self.world.check(self.world.scenario.preload, || "keys are deleted without a request".to_owned());
-                request.epoch
             }
-            Call::Release(request) => {
-                let epoch = request.epoch;
+            Call::Release(_) => {
                 // The status of a re-created benchmark belongs to another run.
                 if let Some(status) = lock(&self.world.cluster).status().filter(|status| status["runId"] == self.run) {
                     self.world.check(crate::is_terminal(status), || {
@@ -91,11 +83,8 @@ impl SimulatedCalls {
                 run.released = run.released.max(Some(epoch));
                 return;
             }
-            Call::Clock | Call::State | Call::Snapshot(..) => {
-                self.world.check(self.released.load(Ordering::Relaxed) == 0, || format!("{call:?} after release"));
-                return;
-            }
-        };
+            _ => {}
+        }
         let released = lock(&self.world.ground_truth).run(&self.run).released;
         self.world.check(released.is_none_or(|released| epoch < released), || {
             format!("epoch {epoch} makes a mutating call after the release by epoch {}", released.unwrap_or_default())
@@ -142,77 +131,5 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
     match answered.await {
         Ok(received) => received,
         Err(_) => std::future::pending().await,
-    }
-}
-
-fn unexpected<T>(answer: &Answer) -> Result<T, CallError> {
-    Err(Unreachable::Malformed(format!("{answer:?}")).into())
-}
-
-impl ShardCalls for SimulatedCalls {
-    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
-        match self.call(shard, Call::Clock).await? {
-            Answer::Clock(reading) => Ok(reading),
-            other => unexpected(&other),
-        }
-    }
-
-    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::State).await?)
-    }
-
-    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Plan(trial, request.clone())).await?)
-    }
-
-    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
-        match self.call(shard, Call::Start(trial, *request)).await? {
-            Answer::Start(accepted) => Ok(accepted),
-            other => unexpected(&other),
-        }
-    }
-
-    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Measure(trial, *request)).await?)
-    }
-
-    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
-        match self.call(shard, Call::Probe(trial, *request)).await? {
-            Answer::Probe(state) => Ok(state),
-            other => unexpected(&other),
-        }
-    }
-
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
-        match self.call(shard, Call::Snapshot(trial, detail, from)).await? {
-            Answer::Snapshot(snapshot) => Ok(*snapshot),
-            other => unexpected(&other),
-        }
-    }
-
-    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Abort(trial, *request)).await?)
-    }
-
-    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
-        match self.call(shard, Call::Cleanup(*request)).await? {
-            Answer::Cleanup(state) => Ok(state),
-            other => unexpected(&other),
-        }
-    }
-
-    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Drain(*request)).await?)
-    }
-
-    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        state(self.call(shard, Call::Release(*request)).await?)
-    }
-}
-
-fn state(answer: Answer) -> Result<ShardState, CallError> {
-    match answer {
-        Answer::State(state) => Ok(*state),
-        other => unexpected(&other),
     }
 }

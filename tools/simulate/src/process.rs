@@ -5,13 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_benchmark::conductor::{Call, Reply};
 use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
 use redisbench_wire::plan::{Load, ShardPlan};
-use redisbench_wire::snapshot::Snapshot;
-use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, MeasureRequest,
-    PlanRequest, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardState, StartRequest,
-};
+use redisbench_wire::{CleanupState, ClockReading, FailureReason, Probe, Refusal, RefusalCode, ShardFailure};
 
 use crate::engine::Engine;
 use crate::ground_truth::{Started, Try};
@@ -19,33 +16,6 @@ use crate::world::{World, lock};
 
 /// All processes, past and present, by address. Addresses are not reused.
 pub type Processes = BTreeMap<IpAddr, Process>;
-
-/// A call of the contract.
-#[derive(Clone, Debug)]
-pub enum Call {
-    Clock,
-    State,
-    Plan(u32, PlanRequest),
-    Start(u32, StartRequest),
-    Measure(u32, MeasureRequest),
-    Probe(u32, ProbeRequest),
-    Snapshot(u32, Detail, u32),
-    Abort(u32, AbortRequest),
-    Cleanup(EpochRequest),
-    Drain(EpochRequest),
-    Release(EpochRequest),
-}
-
-/// The answer to a call.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    Clock(ClockReading),
-    State(Box<ShardState>),
-    Start(AcceptedStart),
-    Cleanup(CleanupState),
-    Probe(ProbeState),
-    Snapshot(Box<Snapshot>),
-}
 
 /// One incarnation of a shard.
 pub struct Process {
@@ -360,74 +330,52 @@ impl World {
     }
 
     /// Delivers a call. None if there is no process.
-    pub fn deliver(self: &Arc<Self>, address: IpAddr, call: Call) -> Option<(String, Result<Answer, Refusal>)> {
+    pub fn deliver(self: &Arc<Self>, address: IpAddr, call: Call) -> Option<(String, Result<Reply, Refusal>)> {
         let mut processes = lock(&self.processes);
         let process = processes.get_mut(&address).filter(|process| process.exited.is_none())?;
         lock(&self.ground_truth).calls += 1;
         let now = process.clock(self.now());
         let (shard, incarnation) = (process.shard, process.incarnation.clone());
-        let epoch = match &call {
-            Call::Plan(_, request) => Some(request.epoch),
-            Call::Start(_, request) => Some(request.epoch),
-            Call::Measure(_, request) => Some(request.epoch),
-            Call::Probe(_, request) => Some(request.epoch),
-            Call::Abort(_, request) => Some(request.epoch),
-            Call::Cleanup(request) | Call::Drain(request) | Call::Release(request) => Some(request.epoch),
-            Call::Clock | Call::State | Call::Snapshot(..) => None,
-        };
+        let epoch = call.epoch();
         let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
             Call::Plan(..) => format!("plan, epoch {epoch}"),
             other => format!("{other:?}"),
         });
         let trial = &mut process.trial;
-        let mut actions = Vec::new();
-        let answer = match call {
-            Call::Clock => Ok(Answer::Clock(ClockReading { monotonic_nanoseconds: now })),
+        let state = |actions: Vec<Action>| (None, actions);
+        let done = match call {
+            Call::Clock => Ok((Some(Reply::Clock(ClockReading { monotonic_nanoseconds: now })), Vec::new())),
             Call::State => {
                 trial.contact(now);
-                Ok(None)
+                Ok(state(Vec::new()))
             }
-            .map(|_: Option<()>| Answer::State(Box::new(trial.state()))),
-            Call::Plan(of, request) => trial.plan(now, of, request).map(|todo| {
-                actions = todo;
-                Answer::State(Box::new(trial.state()))
-            }),
-            Call::Start(of, request) => trial.start(now, of, request).map(|(accepted, todo)| {
-                actions = todo;
-                Answer::Start(accepted)
-            }),
-            Call::Measure(of, request) => trial.measure(now, of, request).map(|todo| {
-                actions = todo;
-                Answer::State(Box::new(trial.state()))
-            }),
-            Call::Probe(of, request) => trial.probe(now, of, request).map(|(state, todo)| {
-                actions = todo;
-                Answer::Probe(state)
-            }),
-            Call::Abort(of, request) => trial.abort(now, of, request).map(|todo| {
-                actions = todo;
-                Answer::State(Box::new(trial.state()))
-            }),
-            Call::Cleanup(request) => trial.cleanup(now, request).map(|(state, todo)| {
-                actions = todo;
-                Answer::Cleanup(state)
-            }),
-            Call::Drain(request) => trial.drain(now, request).map(|todo| {
-                actions = todo;
-                Answer::State(Box::new(trial.state()))
-            }),
-            Call::Release(request) => trial.release(now, request).map(|todo| {
-                actions = todo;
-                Answer::State(Box::new(trial.state()))
-            }),
+            Call::Plan(of, request) => trial.plan(now, of, request).map(state),
+            Call::Start(of, request) => {
+                trial.start(now, of, request).map(|(accepted, actions)| (Some(Reply::Start(accepted)), actions))
+            }
+            Call::Measure(of, request) => trial.measure(now, of, request).map(state),
+            Call::Probe(of, request) => {
+                trial.probe(now, of, request).map(|(probe, actions)| (Some(Reply::Probe(Box::new(probe))), actions))
+            }
+            Call::Abort(of, request) => trial.abort(now, of, request).map(state),
+            Call::Cleanup(request) => {
+                trial.cleanup(now, request).map(|(cleanup, actions)| (Some(Reply::Cleanup(cleanup)), actions))
+            }
+            Call::Drain(request) => trial.drain(now, request).map(state),
+            Call::Release(request) => trial.release(now, request).map(state),
             Call::Snapshot(of, detail, from) => trial.snapshot(now, of, detail).and_then(|()| {
                 let engine = process
                     .engine
                     .as_ref()
                     .ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                 process.sequence += 1;
-                Ok(Answer::Snapshot(Box::new(engine.snapshot(now, process.sequence, (detail, from), "node"))))
+                let snapshot = engine.snapshot(now, process.sequence, (detail, from), "node");
+                Ok((Some(Reply::Snapshot(Box::new(snapshot))), Vec::new()))
             }),
+        };
+        let (answer, actions) = match done {
+            Ok((reply, actions)) => (Ok(reply.unwrap_or_else(|| Reply::State(Box::new(trial.state())))), actions),
+            Err(refusal) => (Err(refusal), Vec::new()),
         };
         if let (Some(epoch), Ok(_)) = (epoch, &answer) {
             self.check(epoch >= process.highest_epoch, || {

@@ -1,4 +1,4 @@
-//! Fake shards in memory, on tokio's clock: each with its own clock, plan, trial and faults.
+//! Fake shards in memory, on virtual time: each with its own clock, plan, trial and faults.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, ShardPlan};
-use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::snapshot::{Latency, Series, Snapshot, Stage, Tally, Window};
 use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest,
-    PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
-    ShardState, StartRequest,
+    AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, Preparation, Probe, ProbeState, Refusal, RefusalCode,
+    ShardFailure, ShardPhase, ShardState,
 };
-use tokio::time::{Instant, sleep};
 
-use crate::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
+use crate::conductor::{Call, CallError, Endpoint, Reply, Unreachable};
+use crate::sample;
 
 /// Requests per second of every fake shard.
 pub const RATE: u64 = 1_000;
 
 /// A fake shard. Tests change it while it runs.
+#[derive(Default)]
 pub struct FakeShard {
     pub incarnation: String,
-    /// Its clock minus the time since the fakes were made.
+    /// Its clock minus virtual time.
     pub clock_offset: Duration,
     pub round_trip: Duration,
     pub reachable: bool,
@@ -52,7 +52,8 @@ pub struct FakeShard {
     pub seconds_in_an_answer: usize,
 
     pub epoch: u64,
-    pub plan: Option<(ShardPlan, Instant)>,
+    /// Its plan, and the time since it has that.
+    pub plan: Option<(ShardPlan, Duration)>,
     pub accepted: Option<AcceptedStart>,
     pub aborted_at: Option<u64>,
     pub rearmed: u32,
@@ -66,13 +67,14 @@ pub struct FakeShard {
     /// Number of calls of `PUT drain`.
     pub drains: u32,
     /// Time of the last call for its state, and the longest time between two.
-    pub asked_at: Option<Instant>,
+    pub asked_at: Option<Duration>,
     pub longest_silence: Duration,
     sequence: u64,
 }
 
+/// Virtual time is set from outside.
 pub struct FakeShards {
-    origin: Instant,
+    now: Mutex<Duration>,
     shards: Vec<Mutex<FakeShard>>,
 }
 
@@ -83,40 +85,15 @@ impl FakeShard {
             clock_offset: Duration::from_secs(1_000) * (index + 1),
             round_trip: Duration::from_millis(2),
             reachable: true,
-            deaf_to_aborts: false,
-            deaf_to_measuring: None,
-            measures_after: None,
-            probed_after: None,
-            probe: None,
             arms_after: Some(Duration::from_secs(1)),
-            waiting_for: None,
-            preloads_per_second: 0,
-            failure: None,
-            misses: Vec::new(),
-            starts_late_by: Duration::ZERO,
             seconds_in_an_answer: usize::MAX,
-            epoch: 0,
-            plan: None,
-            accepted: None,
-            aborted_at: None,
-            rearmed: 0,
-            released: false,
-            cleanups: 0,
             removes: Some(1_000),
-            drained: None,
-            drains: 0,
-            asked_at: None,
-            longest_silence: Duration::ZERO,
-            sequence: 0,
+            ..Self::default()
         }
     }
 
-    fn take_epoch(&mut self, epoch: u64) -> Result<(), CallError> {
-        if epoch < self.epoch {
-            return Err(refused(RefusalCode::StaleEpoch));
-        }
-        self.epoch = epoch;
-        Ok(())
+    fn virtual_time(&self, now: u64) -> Duration {
+        Duration::from_nanos(now).saturating_sub(self.clock_offset)
     }
 
     fn window(&self) -> Window {
@@ -143,7 +120,7 @@ impl FakeShard {
             ShardPhase::Finished
         } else if self.accepted.is_some() {
             if now < self.window().measure_to_nanoseconds { ShardPhase::Running } else { ShardPhase::Finished }
-        } else if self.arms_after.is_some_and(|after| planned_at.elapsed() >= after) {
+        } else if self.arms_after.is_some_and(|after| self.virtual_time(now) >= *planned_at + after) {
             ShardPhase::Armed
         } else {
             ShardPhase::Preparing
@@ -161,7 +138,9 @@ impl FakeShard {
             epoch: self.epoch,
             preparation: Preparation {
                 waiting_for: preloading.and(self.waiting_for.clone()),
-                preloaded_keys: preloading.map_or(0, |(_, at)| at.elapsed().as_secs() * self.preloads_per_second),
+                preloaded_keys: preloading.map_or(0, |(_, at)| {
+                    self.virtual_time(now).saturating_sub(*at).as_secs() * self.preloads_per_second
+                }),
                 ..Preparation::default()
             },
         }
@@ -182,6 +161,7 @@ impl FakeShard {
         let mut response = Kind::Request.empty();
         response.record_n(1_000_000 * u64::from(shard + 1), total.succeeded).unwrap();
         let timeline = self.timeline(shard, until, second);
+        let bare = bare_snapshot(shard, accepted.attempt, 0);
         Ok(Snapshot {
             sequence: self.sequence,
             attempt: accepted.attempt,
@@ -199,9 +179,9 @@ impl FakeShard {
             },
             total,
             warmup: tally(sent(window.start_nanoseconds, until.min(window.measure_from_nanoseconds))),
-            latency: Latency { response: EncodedHistogram::encode(&response).unwrap(), ..empty_latency() },
+            latency: Latency { response: EncodedHistogram::encode(&response).unwrap(), ..bare.latency },
             timeline,
-            ..super::snapshot(shard, accepted.attempt, 0)
+            ..bare
         })
     }
 }
@@ -244,38 +224,19 @@ impl FakeShard {
     }
 }
 
-pub fn empty_latency() -> Latency {
-    Latency {
-        response: EncodedHistogram::encode(&Kind::Request.empty()).unwrap(),
-        service: None,
-        error_replies: None,
-        lateness: None,
-    }
-}
-
 pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
+    let full = sample::snapshot(shard, &[]);
     Snapshot {
         sequence,
-        shard,
         attempt,
         taken_nanoseconds: 0,
         stage: Stage::Measuring,
-        aborted: false,
         window: Window::default(),
-        total: Tally::default(),
-        warmup: Tally::default(),
-        preloaded_keys: 0,
-        preload_commands: 0,
-        latency: empty_latency(),
+        latency: Latency { service: None, ..full.latency },
         series: Series::default(),
-        timeline: Timeline::default(),
         operations: Vec::new(),
         nodes: Vec::new(),
-        errors: Vec::new(),
-        verification: None,
-        generator: Generator::default(),
-        topology: redisbench_wire::topology::TopologyReport::default(),
-        servers: None,
+        ..full
     }
 }
 
@@ -285,7 +246,15 @@ fn refused(code: RefusalCode) -> CallError {
 
 impl FakeShards {
     pub fn new(count: u32) -> Self {
-        Self { origin: Instant::now(), shards: (0..count).map(|index| Mutex::new(FakeShard::new(index))).collect() }
+        Self { now: Mutex::default(), shards: (0..count).map(|index| Mutex::new(FakeShard::new(index))).collect() }
+    }
+
+    pub fn now(&self) -> Duration {
+        *self.now.lock().unwrap()
+    }
+
+    pub fn set_now(&self, now: Duration) {
+        *self.now.lock().unwrap() = now;
     }
 
     pub fn shard(&self, index: u32) -> MutexGuard<'_, FakeShard> {
@@ -308,200 +277,160 @@ impl FakeShards {
 
     /// Whether the shard sends requests now or will later.
     pub fn has_load(&self, shard: u32) -> bool {
-        let shard = self.shard(shard);
-        let now = u64::try_from((self.origin.elapsed() + shard.clock_offset).as_nanos()).unwrap();
-        shard.phase(now) == ShardPhase::Running
+        let (shard, now) = (self.shard(shard), self.now());
+        shard.phase(shard.clock(now)) == ShardPhase::Running
     }
 
-    /// The accepted start of `shard`, since the fakes were made.
+    /// The accepted start of `shard`, in virtual time.
     pub fn true_start(&self, shard: u32) -> Duration {
         let shard = self.shard(shard);
         Duration::from_nanos(shard.accepted.unwrap().start_nanoseconds).abs_diff(shard.clock_offset)
     }
 
-    /// Adds the time of a call and the faults around `act`.
-    async fn call<T>(
-        &self,
-        endpoint: &Endpoint,
-        act: impl FnOnce(&mut FakeShard, u64) -> Result<T, CallError> + Send,
-    ) -> Result<T, CallError> {
-        let (reachable, way) = {
-            let shard = self.shard(endpoint.shard);
-            (shard.reachable, shard.round_trip / 2)
+    /// Time of a call's way there, which is as long as that back. If the call fails on the way: when, and how.
+    pub fn way(&self, endpoint: &Endpoint, call: &Call) -> Result<Duration, (Duration, CallError)> {
+        let shard = self.shard(endpoint.shard);
+        let hangs = match call {
+            Call::Measure(..) => shard.deaf_to_measuring,
+            Call::Abort(..) => shard.deaf_to_aborts.then_some(Duration::from_secs(8)),
+            Call::Cleanup(_) => shard.removes.is_none().then_some(Duration::from_secs(8)),
+            _ => None,
         };
-        if !reachable {
-            sleep(Duration::from_secs(3)).await;
-            return Err(Unreachable::DialTimedOut(endpoint.address).into());
+        if let Some(hangs) = hangs {
+            return Err((hangs, Unreachable::TimedOut(hangs).into()));
         }
-        sleep(way).await;
-        let answer = {
-            let mut shard = self.shard(endpoint.shard);
-            if shard.incarnation != endpoint.incarnation {
-                return Err(Unreachable::Foreign(shard.incarnation.clone()).into());
+        match call {
+            Call::Start(_, request) if shard.misses.contains(&request.attempt) => {
+                Err((Duration::ZERO, Unreachable::Connection("reset".to_owned()).into()))
             }
-            let now = u64::try_from((self.origin.elapsed() + shard.clock_offset).as_nanos()).unwrap();
-            act(&mut shard, now)
-        };
-        sleep(way).await;
-        answer
+            _ if !shard.reachable => Err((Duration::from_secs(3), Unreachable::DialTimedOut(endpoint.address).into())),
+            _ => Ok(shard.round_trip / 2),
+        }
+    }
+
+    /// Delivers a call.
+    pub fn answer(&self, endpoint: &Endpoint, call: &Call) -> Result<Reply, CallError> {
+        let (mut shard, now) = (self.shard(endpoint.shard), self.now());
+        if shard.incarnation != endpoint.incarnation {
+            return Err(Unreachable::Foreign(shard.incarnation.clone()).into());
+        }
+        if matches!(call, Call::State) {
+            let silence = shard.asked_at.replace(now).map_or(Duration::ZERO, |at| now.saturating_sub(at));
+            shard.longest_silence = shard.longest_silence.max(silence);
+        }
+        let clock = shard.clock(now);
+        let reply = shard.answer(endpoint.shard, now, call)?;
+        Ok(reply.unwrap_or_else(|| Reply::State(Box::new(shard.state(clock)))))
     }
 }
 
-impl ShardCalls for FakeShards {
-    async fn clock(&self, endpoint: &Endpoint) -> Result<ClockReading, CallError> {
-        self.call(endpoint, |_, now| Ok(ClockReading { monotonic_nanoseconds: now })).await
+impl FakeShard {
+    fn clock(&self, now: Duration) -> u64 {
+        u64::try_from((now + self.clock_offset).as_nanos()).unwrap()
     }
 
-    async fn state(&self, endpoint: &Endpoint) -> Result<ShardState, CallError> {
-        self.call(endpoint, |shard, now| {
-            let silence = shard.asked_at.replace(Instant::now()).map_or(Duration::ZERO, |at| at.elapsed());
-            shard.longest_silence = shard.longest_silence.max(silence);
-            Ok(shard.state(now))
-        })
-        .await
-    }
-
-    async fn put_plan(&self, endpoint: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            if let Some((plan, _)) = &shard.plan
-                && plan.trial < trial
-            {
-                if shard.drained != Some(plan.trial) {
+    /// Its reply; none is its state.
+    fn answer(&mut self, index: u32, virtual_now: Duration, call: &Call) -> Result<Option<Reply>, CallError> {
+        let now = self.clock(virtual_now);
+        if let Some(epoch) = call.epoch() {
+            if epoch < self.epoch {
+                return Err(refused(RefusalCode::StaleEpoch));
+            }
+            self.epoch = epoch;
+        }
+        Ok(match call {
+            Call::Clock => Some(Reply::Clock(ClockReading { monotonic_nanoseconds: now })),
+            Call::State => None,
+            Call::Plan(trial, request) => {
+                if let Some((plan, _)) = &self.plan
+                    && plan.trial < *trial
+                {
+                    if self.drained != Some(plan.trial) {
+                        return Err(refused(RefusalCode::WrongPhase));
+                    }
+                    (self.plan, self.accepted, self.aborted_at) = (None, None, None);
+                }
+                if self.plan.as_ref().is_some_and(|(plan, _)| plan.hash("run", *trial) != request.hash) {
+                    return Err(refused(RefusalCode::PlanConflict));
+                }
+                self.plan.get_or_insert_with(|| (request.plan.part(&"run".into(), *trial, index), virtual_now));
+                None
+            }
+            Call::Start(_, request) => {
+                if let Some(accepted) = self.accepted.filter(|accepted| accepted.attempt == request.attempt) {
+                    return Ok(Some(Reply::Start(accepted)));
+                }
+                if self.phase(now) != ShardPhase::Armed {
                     return Err(refused(RefusalCode::WrongPhase));
                 }
-                (shard.plan, shard.accepted, shard.aborted_at) = (None, None, None);
-            }
-            if shard.plan.as_ref().is_some_and(|(plan, _)| plan.hash("run", trial) != request.hash) {
-                return Err(refused(RefusalCode::PlanConflict));
-            }
-            let part = || request.plan.part(&"run".into(), trial, endpoint.shard);
-            shard.plan.get_or_insert_with(|| (part(), Instant::now()));
-            Ok(shard.state(now))
-        })
-        .await
-    }
-
-    async fn start(&self, endpoint: &Endpoint, _: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
-        if self.shard(endpoint.shard).misses.contains(&request.attempt) {
-            return Err(Unreachable::Connection("reset".to_owned()).into());
-        }
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            if let Some(accepted) = shard.accepted.filter(|accepted| accepted.attempt == request.attempt) {
-                return Ok(accepted);
-            }
-            if shard.phase(now) != ShardPhase::Armed {
-                return Err(refused(RefusalCode::WrongPhase));
-            }
-            if request.start_nanoseconds <= now {
-                return Err(refused(RefusalCode::InstantPassed));
-            }
-            let accepted = AcceptedStart { attempt: request.attempt, start_nanoseconds: request.start_nanoseconds };
-            shard.accepted = Some(accepted);
-            Ok(accepted)
-        })
-        .await
-    }
-
-    async fn measure(&self, endpoint: &Endpoint, _: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
-        let hangs = self.shard(endpoint.shard).deaf_to_measuring;
-        if let Some(hangs) = hangs {
-            sleep(hangs).await;
-            return Err(Unreachable::TimedOut(hangs).into());
-        }
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            let accepted = shard.accepted.filter(|accepted| accepted.attempt == request.attempt);
-            let Some(accepted) = accepted else { return Err(refused(RefusalCode::WrongPhase)) };
-            if accepted.start_nanoseconds + request.after_nanoseconds <= now {
-                return Err(refused(RefusalCode::InstantPassed));
-            }
-            shard.measures_after = Some(request.after_nanoseconds);
-            Ok(shard.state(now))
-        })
-        .await
-    }
-
-    async fn probe(&self, endpoint: &Endpoint, _: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            let accepted = shard.accepted.filter(|accepted| accepted.attempt == request.attempt);
-            let Some(accepted) = accepted.filter(|_| shard.phase(now) == ShardPhase::Finished) else {
-                return Err(refused(RefusalCode::WrongPhase));
-            };
-            let asked = *shard.probed_after.get_or_insert(request.after_nanoseconds);
-            let (plan, _) = shard.plan.as_ref().unwrap();
-            let measured = plan.measurement.probe_nanoseconds;
-            let end = accepted.start_nanoseconds + asked + Probe::WARMUP_NANOSECONDS + measured;
-            let over = now >= end;
-            Ok(ProbeState { after_nanoseconds: asked, over, probe: shard.probe.filter(|_| over) })
-        })
-        .await
-    }
-
-    async fn snapshot(&self, endpoint: &Endpoint, _: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
-        self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail, from)).await
-    }
-
-    async fn abort(&self, endpoint: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
-        if self.shard(endpoint.shard).deaf_to_aborts {
-            sleep(Duration::from_secs(8)).await;
-            return Err(Unreachable::TimedOut(Duration::from_secs(8)).into());
-        }
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            if shard.plan.as_ref().is_none_or(|(plan, _)| plan.trial != trial) {
-                return Err(refused(RefusalCode::Unknown));
-            }
-            match request.then {
-                // A finished trial does not change.
-                AbortThen::Stop if shard.phase(now) == ShardPhase::Finished => {}
-                AbortThen::Stop => shard.aborted_at = Some(now),
-                AbortThen::Rearm => {
-                    (shard.accepted, shard.aborted_at, shard.measures_after) = (None, None, None);
-                    shard.rearmed += 1;
+                if request.start_nanoseconds <= now {
+                    return Err(refused(RefusalCode::InstantPassed));
                 }
+                let accepted = AcceptedStart { attempt: request.attempt, start_nanoseconds: request.start_nanoseconds };
+                self.accepted = Some(accepted);
+                Some(Reply::Start(accepted))
             }
-            Ok(shard.state(now))
-        })
-        .await
-    }
-
-    async fn cleanup(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
-        let Some(removes) = self.shard(endpoint.shard).removes else {
-            sleep(Duration::from_secs(8)).await;
-            return Err(Unreachable::TimedOut(Duration::from_secs(8)).into());
-        };
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            assert_ne!(shard.phase(now), ShardPhase::Running, "keys are deleted under load");
-            shard.cleanups += 1;
-            let removed_keys = (u64::from(shard.cleanups) * removes).min(1_000);
-            Ok(CleanupState { removed_keys, done: removed_keys == 1_000, failure: None })
-        })
-        .await
-    }
-
-    async fn drain(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            if shard.plan.is_some() && shard.phase(now) != ShardPhase::Finished {
-                return Err(refused(RefusalCode::WrongPhase));
+            Call::Measure(_, request) => {
+                let accepted = self.accepted_in(request.attempt)?;
+                if accepted.start_nanoseconds + request.after_nanoseconds <= now {
+                    return Err(refused(RefusalCode::InstantPassed));
+                }
+                self.measures_after = Some(request.after_nanoseconds);
+                None
             }
-            shard.drained = shard.plan.as_ref().map(|(plan, _)| plan.trial);
-            shard.drains += 1;
-            Ok(shard.state(now))
+            Call::Probe(_, request) => {
+                let accepted = self.accepted_in(request.attempt)?;
+                if self.phase(now) != ShardPhase::Finished {
+                    return Err(refused(RefusalCode::WrongPhase));
+                }
+                let asked = *self.probed_after.get_or_insert(request.after_nanoseconds);
+                let (plan, _) = self.plan.as_ref().unwrap();
+                let measured = plan.measurement.probe_nanoseconds;
+                let end = accepted.start_nanoseconds + asked + Probe::WARMUP_NANOSECONDS + measured;
+                let over = now >= end;
+                let probe = self.probe.filter(|_| over);
+                Some(Reply::Probe(Box::new(ProbeState { after_nanoseconds: asked, over, probe })))
+            }
+            Call::Snapshot(_, detail, from) => {
+                Some(Reply::Snapshot(Box::new(self.snapshot(index, now, *detail, *from)?)))
+            }
+            Call::Abort(trial, request) => {
+                if self.plan.as_ref().is_none_or(|(plan, _)| plan.trial != *trial) {
+                    return Err(refused(RefusalCode::Unknown));
+                }
+                match request.then {
+                    // A finished trial does not change.
+                    AbortThen::Stop if self.phase(now) == ShardPhase::Finished => {}
+                    AbortThen::Stop => self.aborted_at = Some(now),
+                    AbortThen::Rearm => {
+                        (self.accepted, self.aborted_at, self.measures_after) = (None, None, None);
+                        self.rearmed += 1;
+                    }
+                }
+                None
+            }
+            Call::Cleanup(_) => {
+                assert_ne!(self.phase(now), ShardPhase::Running, "keys are deleted under load");
+                self.cleanups += 1;
+                let removed_keys = (u64::from(self.cleanups) * self.removes.unwrap()).min(1_000);
+                Some(Reply::Cleanup(CleanupState { removed_keys, done: removed_keys == 1_000, failure: None }))
+            }
+            Call::Drain(_) => {
+                if self.plan.is_some() && self.phase(now) != ShardPhase::Finished {
+                    return Err(refused(RefusalCode::WrongPhase));
+                }
+                self.drained = self.plan.as_ref().map(|(plan, _)| plan.trial);
+                self.drains += 1;
+                None
+            }
+            Call::Release(_) => {
+                self.released = true;
+                None
+            }
         })
-        .await
     }
 
-    async fn release(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.call(endpoint, |shard, now| {
-            shard.take_epoch(request.epoch)?;
-            shard.released = true;
-            Ok(shard.state(now))
-        })
-        .await
+    fn accepted_in(&self, attempt: u32) -> Result<AcceptedStart, CallError> {
+        self.accepted.filter(|accepted| accepted.attempt == attempt).ok_or_else(|| refused(RefusalCode::WrongPhase))
     }
 }

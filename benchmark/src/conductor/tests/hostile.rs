@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,17 +10,12 @@ use redisbench_testkit::hostile::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
-use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
-    MeasureRequest, PlanRequest, Preparation, ProbeRequest, ProbeState, ShardFailure, ShardPhase, ShardState,
-    StartRequest,
-};
+use redisbench_wire::{AcceptedStart, Answer, FailureReason, Preparation, ShardFailure, ShardPhase, ShardState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::time::Instant;
 
-use super::fake::{FakeShards, RATE};
+use super::fake::RATE;
 use super::https::RUN;
 use super::{MEASURED, https, part, plan, probing};
 use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus, Validated};
@@ -29,7 +23,7 @@ use crate::conductor::client::ShardClient;
 use crate::conductor::seconds::Course;
 use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
-use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, live};
+use crate::conductor::{CallError, Endpoint, Reply, live};
 use crate::measurement::Ending;
 use crate::report::measurement::{PIECE_BYTES, PIECES};
 use crate::report::{Finished, STATUS_BYTES, Subject};
@@ -165,106 +159,48 @@ fn manifest(bytes: &[u8]) {
     }
 }
 
-/// Answers like the fakes, except that shard 0 lies now and then.
-struct Liar {
-    shards: Arc<FakeShards>,
-    random: Mutex<Random>,
+/// Shard 0 lies now and then.
+fn lie(random: &mut Random, endpoint: &Endpoint, reply: Result<Reply, CallError>) -> Result<Reply, CallError> {
+    let truth = reply?;
+    if endpoint.shard != 0 || !random.once_in(3) {
+        return Ok(truth);
+    }
+    Ok(match truth {
+        Reply::Clock(truth) => Reply::Clock(lie_about(random, truth)?),
+        Reply::State(truth) => Reply::State(lie_about(random, truth)?),
+        Reply::Start(truth) => Reply::Start(lie_about(random, truth)?),
+        Reply::Snapshot(truth) => Reply::Snapshot(lie_about(random, truth)?),
+        Reply::Probe(truth) => Reply::Probe(lie_about(random, truth)?),
+        Reply::Cleanup(truth) => Reply::Cleanup(lie_about(random, truth)?),
+    })
 }
 
-impl Liar {
-    fn answer<T: Serialize + DeserializeOwned>(
-        &self,
-        endpoint: &Endpoint,
-        answer: Result<T, CallError>,
-    ) -> Result<T, CallError> {
-        let truth = answer?;
-        let mut random = self.random.lock().unwrap();
-        if endpoint.shard != 0 || !random.once_in(3) {
-            return Ok(truth);
-        }
-        let bytes = serde_json::to_vec(&Answer::new(RUN, "pod", Some(0), truth)).unwrap();
-        read(&mutate(&bytes, &words(), &mut random))
-    }
-}
-
-impl ShardCalls for Liar {
-    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
-        self.answer(shard, self.shards.clock(shard).await)
-    }
-
-    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.state(shard).await)
-    }
-
-    async fn put_plan(&self, shard: &Endpoint, trial: u32, request: &PlanRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.put_plan(shard, trial, request).await)
-    }
-
-    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
-        self.answer(shard, self.shards.start(shard, trial, request).await)
-    }
-
-    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.measure(shard, trial, request).await)
-    }
-
-    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
-        self.answer(shard, self.shards.probe(shard, trial, request).await)
-    }
-
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
-        self.answer(shard, self.shards.snapshot(shard, trial, detail, from).await)
-    }
-
-    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.abort(shard, trial, request).await)
-    }
-
-    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
-        self.answer(shard, self.shards.cleanup(shard, request).await)
-    }
-
-    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.drain(shard, request).await)
-    }
-
-    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
-        self.answer(shard, self.shards.release(shard, request).await)
-    }
+fn lie_about<T: Serialize + DeserializeOwned>(random: &mut Random, truth: T) -> Result<T, CallError> {
+    let bytes = serde_json::to_vec(&Answer::new(RUN, "pod", Some(0), truth)).unwrap();
+    read(&mutate(&bytes, &words(), random))
 }
 
 /// However one of two shards lies, the run ends within its limits and the other shard's numbers are right.
 fn run(bytes: &[u8]) {
     let seed = bytes.iter().fold(7_u64, |seed, byte| seed.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        let rig = probing::rig(2);
-        let liar = Arc::new(Liar { shards: Arc::clone(&rig.shards), random: Mutex::new(Random::new(seed)) });
-        let began = Instant::now();
-        let outcome = conduct(
-            rig.config.clone(),
-            liar,
-            Arc::clone(&rig.journal),
-            rig.presence.subscribe(),
-            rig.control.subscribe(),
-            rig.progress.clone(),
-        )
-        .await;
-        // Preparing, three starts, the trial and collecting all have limits of minutes.
-        assert!(began.elapsed() < Duration::from_secs(3_600));
-        let [lying, honest] = &outcome.shards[..] else { panic!("two shards") };
-        if let Some(snapshot) = &lying.snapshot {
-            assert_eq!(snapshot.check(), Ok(()));
-        }
-        if outcome.ending == Ending::Completed {
-            let measured = honest.snapshot.as_ref().unwrap();
-            assert_eq!((measured.total.succeeded, honest.partial), (RATE * MEASURED.as_secs(), false));
-            // A shard without a usable final snapshot is lost, and the result contains that.
-            assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
-        }
-        let finished = Finished::of("sample", RUN, &sample::trial(open_loop(2)), outcome).unwrap();
-        assert_fits(&finished);
-    });
+    let mut rig = probing::rig(2);
+    let mut random = Random::new(seed);
+    rig.lie = Some(Box::new(move |endpoint, reply| lie(&mut random, endpoint, reply)));
+    let outcome = rig.conduct();
+    // Preparing, three starts, the trial and collecting all have limits of minutes.
+    assert!(rig.now() < Duration::from_secs(3_600));
+    let [lying, honest] = &outcome.shards[..] else { panic!("two shards") };
+    if let Some(snapshot) = &lying.snapshot {
+        assert_eq!(snapshot.check(), Ok(()));
+    }
+    if outcome.ending == Ending::Completed {
+        let measured = honest.snapshot.as_ref().unwrap();
+        assert_eq!((measured.total.succeeded, honest.partial), (RATE * MEASURED.as_secs(), false));
+        // A shard without a usable final snapshot is lost, and the result contains that.
+        assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
+    }
+    let finished = Finished::of("sample", RUN, &sample::trial(open_loop(2)), outcome).unwrap();
+    assert_fits(&finished);
 }
 
 fn words() -> Vec<String> {

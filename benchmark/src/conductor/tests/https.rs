@@ -21,10 +21,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::conductor::client::{CallTimeouts, ShardClient};
-use crate::conductor::{CallError, Endpoint, ShardCalls as _, Unreachable};
+use crate::conductor::{Call, CallError, Endpoint, Reply, ShardCalls as _, Unreachable};
 use crate::credential::RunCredential;
 
 pub const RUN: &str = "run";
+/// The reply of [`clock`].
+pub const CLOCK: Reply = Reply::Clock(ClockReading { monotonic_nanoseconds: 42 });
 
 pub fn credential(run: &str) -> RunCredential {
     RunCredential::derive(&[3; 32], run).unwrap()
@@ -131,14 +133,14 @@ async fn the_pinned_certificate_and_the_token_work() {
     let server = Server::new(clock(RUN, "pod")).await;
     let client = client();
     for _ in 0..3 {
-        assert_eq!(client.clock(&server.endpoint()).await.unwrap().monotonic_nanoseconds, 42);
+        assert_eq!(client.call(&server.endpoint(), &Call::Clock).await, Ok(CLOCK));
     }
 }
 
 #[tokio::test]
 async fn another_runs_certificate_is_refused() {
     let server = Server::with_certificate_of(&credential("another"), clock(RUN, "pod")).await;
-    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    let how = unreachable(client().call(&server.endpoint(), &Call::Clock).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Connection(why) if why.contains("certificate")), "{how:?}");
 }
 
@@ -146,7 +148,7 @@ async fn another_runs_certificate_is_refused() {
 async fn another_incarnation_or_run_is_no_data() {
     for (run, incarnation) in [(RUN, "pod-again"), ("another", "pod")] {
         let server = Server::new(clock(run, incarnation)).await;
-        let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+        let how = unreachable(client().call(&server.endpoint(), &Call::Clock).await.unwrap_err());
         assert!(matches!(how, Unreachable::Foreign(_)), "{how:?}");
     }
 }
@@ -158,7 +160,7 @@ async fn another_wire_version_is_no_data() {
         axum::Json(Answer { wire: WIRE_VERSION + 1, ..Answer::new(RUN, "pod", None, body) })
     };
     let server = Server::new(Router::new().route(path::CLOCK, get(answer))).await;
-    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    let how = unreachable(client().call(&server.endpoint(), &Call::Clock).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("wire version")), "{how:?}");
 }
 
@@ -167,8 +169,8 @@ async fn a_snapshot_of_another_trial_is_no_data() {
     let answer = async || axum::Json(Answer::new(RUN, "pod", Some(1), super::snapshot(0, 1, 1)));
     let server = Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await;
     let client = client();
-    assert!(client.snapshot(&server.endpoint(), 1, Detail::Live, 0).await.is_ok());
-    let how = unreachable(client.snapshot(&server.endpoint(), 0, Detail::Live, 0).await.unwrap_err());
+    assert!(client.call(&server.endpoint(), &Call::Snapshot(1, Detail::Live, 0)).await.is_ok());
+    let how = unreachable(client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Live, 0)).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("trial")), "{how:?}");
 }
 
@@ -176,7 +178,7 @@ async fn a_snapshot_of_another_trial_is_no_data() {
 async fn a_body_beyond_the_bound_is_refused() {
     let body = async || vec![b' '; limits::ANSWER_BYTES + 1];
     let server = Server::new(Router::new().route(path::CLOCK, get(body))).await;
-    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    let how = unreachable(client().call(&server.endpoint(), &Call::Clock).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Malformed(what) if what.contains("larger than")), "{how:?}");
 }
 
@@ -194,7 +196,7 @@ async fn refusals_are_read_whoever_is_refused() {
             (status, axum::Json(Answer::new(run, incarnation, None, refusal)))
         };
         let server = Server::new(Router::new().route(path::STATE, get(answer))).await;
-        assert_eq!(client().state(&server.endpoint()).await.unwrap_err().refusal(), Some(code));
+        assert_eq!(client().call(&server.endpoint(), &Call::State).await.unwrap_err().refusal(), Some(code));
     }
 }
 
@@ -204,7 +206,7 @@ async fn nobody_listening_is_unreachable() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
-    let how = unreachable(client().clock(&endpoint).await.unwrap_err());
+    let how = unreachable(client().call(&endpoint, &Call::Clock).await.unwrap_err());
     assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
 }
 
@@ -222,7 +224,10 @@ async fn a_dial_into_the_void_is_told_apart() {
     let timeouts = CallTimeouts { dial: Duration::from_millis(200), ..CallTimeouts::default() };
     let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap();
     let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
-    assert_eq!(unreachable(client.clock(&endpoint).await.unwrap_err()), Unreachable::DialTimedOut(address));
+    assert_eq!(
+        unreachable(client.call(&endpoint, &Call::Clock).await.unwrap_err()),
+        Unreachable::DialTimedOut(address)
+    );
 }
 
 #[tokio::test]
@@ -230,7 +235,7 @@ async fn a_server_that_never_answers_is_given_up() {
     let server = Server::new(Router::new().route(path::CLOCK, get(std::future::pending::<()>))).await;
     let timeouts = CallTimeouts { call: Duration::from_millis(300), ..CallTimeouts::default() };
     let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap();
-    let how = unreachable(client.clock(&server.endpoint()).await.unwrap_err());
+    let how = unreachable(client.call(&server.endpoint(), &Call::Clock).await.unwrap_err());
     assert_eq!(how, Unreachable::TimedOut(timeouts.call));
 }
 

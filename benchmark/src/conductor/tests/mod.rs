@@ -1,7 +1,8 @@
-//! Tests of the conductor on virtual time, against shards in memory; and of its client against a real server.
+//! Tests of the conductor's machine in virtual time, against shards in memory; of its driver; and of its client against a real server.
 
 mod barrier;
 mod cleanup;
+mod driver;
 mod fake;
 mod hostile;
 mod hostile_server;
@@ -9,27 +10,26 @@ mod https;
 mod probing;
 mod running;
 mod settling;
-mod simulation;
 mod taking_over;
 mod thresholds;
 mod trials;
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts, TrialPlan};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use self::fake::FakeShards;
+use self::fake::{FakeShards, RATE};
+use super::machine::{Action, Answered, Ask, Event, Machine, Now};
 use super::{
-    ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, Outcome, Progress,
-    ShardPresence, StartRecord, WallClock, conduct, reason,
+    Call, CallError, ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Endpoint, Failure, JournalError,
+    Outcome, Progress, Reply, ShardPresence, StartRecord,
 };
 
 pub use self::fake::bare_snapshot as snapshot;
 pub use crate::api::spec::OnLost;
+use crate::sample;
 
 pub const WARMUP: Duration = Duration::from_secs(5);
 pub const MEASURED: Duration = Duration::from_secs(60);
@@ -52,32 +52,46 @@ pub fn part(shard: u32, shards: u32) -> ShardPlan {
     plan(shards).of_shard(shard)
 }
 
-/// A journal that keeps its records for the test.
+/// Replies of a shard are changed by this before the conductor gets them.
+type Lie = Box<dyn FnMut(&Endpoint, Result<Reply, CallError>) -> Result<Reply, CallError>>;
+
+/// The journal's records, with the times of writing.
 #[derive(Default)]
 struct Records {
-    written: Mutex<Vec<(StartRecord, Instant)>>,
-    refuse: Mutex<Option<JournalError>>,
-    takes: Mutex<Duration>,
+    written: Vec<(StartRecord, Duration)>,
+    refuse: Option<JournalError>,
+    takes: Duration,
 }
 
-impl Journal for Arc<Records> {
-    async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
-        self.written.lock().unwrap().push((record, Instant::now()));
-        let takes = *self.takes.lock().unwrap();
-        tokio::time::sleep(takes).await; // virtual time: how long the journal takes
-        self.refuse.lock().unwrap().clone().map_or(Ok(()), Err)
-    }
+/// What comes to the conductor, later in virtual time.
+enum Coming {
+    /// A call that was sent at this time reaches its shard.
+    Delivered(Ask, Duration),
+    Answered(Ask, Duration, Result<Reply, CallError>),
+    Recorded,
 }
 
-/// A run with everything around its conductor.
+/// A run with everything around its conductor, in virtual time: each step happens as soon as the previous one is done.
 struct Rig {
     shards: Arc<FakeShards>,
     config: ConductorConfig,
-    journal: Arc<Records>,
-    presence: watch::Sender<Vec<ShardPresence>>,
-    control: watch::Sender<Control>,
-    progress: watch::Sender<Progress>,
+    journal: Records,
+    presence: Vec<ShardPresence>,
+    progress: Progress,
+    lie: Option<Lie>,
+    /// How far the conductor's wall clock is behind.
+    behind: Duration,
+    control: Control,
+    machine: Option<Machine>,
+    began: Duration,
+    wake_at: Duration,
+    coming: BTreeMap<(Duration, usize), Coming>,
+    number: usize,
+    outcome: Option<Outcome>,
 }
+
+/// Upper bound of the virtual time for which a test waits, so that a fault ends it.
+const PATIENCE: Duration = Duration::from_secs(7_200);
 
 impl Rig {
     fn new(count: u32) -> Self {
@@ -85,27 +99,24 @@ impl Rig {
         let presence = (0..count).map(|shard| ShardPresence::Present(shards.endpoint(shard))).collect();
         Self {
             config: ConductorConfig {
-                epoch: 1,
                 plan: Arc::new(plan(count)),
-                run: "run".into(),
-                trial: 0,
-                of: 1,
-                interval: Duration::ZERO,
                 limits: ConductorLimits::default(),
-                on_lost: OnLost::Invalidate,
-                cleanup: false,
-                resume: None,
-                attempts: 0,
-                thresholds: Vec::new(),
-                standings: Vec::new(),
                 probe: None,
-                wall_clock: WallClock::default(),
+                ..ConductorConfig::of(&sample::trial(sample::open_loop(count)), "run", 1)
             },
             shards,
-            journal: Arc::default(),
-            presence: watch::Sender::new(presence),
-            control: watch::Sender::default(),
-            progress: watch::Sender::default(),
+            journal: Records::default(),
+            presence,
+            progress: Progress::default(),
+            lie: None,
+            behind: Duration::ZERO,
+            control: Control::default(),
+            machine: None,
+            began: Duration::ZERO,
+            wake_at: Duration::MAX,
+            coming: BTreeMap::new(),
+            number: 0,
+            outcome: None,
         }
     }
 
@@ -114,53 +125,187 @@ impl Rig {
         Arc::make_mut(&mut self.config.plan)
     }
 
-    fn spawn(&self) -> JoinHandle<Outcome> {
-        tokio::spawn(conduct(
-            self.config.clone(),
-            Arc::clone(&self.shards),
-            Arc::clone(&self.journal),
-            self.presence.subscribe(),
-            self.control.subscribe(),
-            self.progress.clone(),
-        ))
+    fn now(&self) -> Duration {
+        self.shards.now()
     }
 
-    async fn conduct(&self) -> Outcome {
-        self.spawn().await.unwrap()
+    fn since(&self, begun: Duration) -> Duration {
+        self.now().checked_sub(begun).unwrap()
     }
 
-    fn set_presence(&self, shard: usize, presence: ShardPresence) {
-        self.presence.send_modify(|all| all[shard] = presence);
+    /// The time by the conductor's clocks.
+    fn clocks(&self) -> Now {
+        let unix = Duration::from_secs(1_767_225_600).saturating_sub(self.behind) + self.now();
+        Now { elapsed: self.since(self.began), unix_nanoseconds: u64::try_from(unix.as_nanos()).unwrap() }
     }
 
-    /// Waits until `seen` holds for the published progress. Bounded, so that a fault ends the test.
-    async fn until(&self, seen: impl FnMut(&Progress) -> bool) {
-        let mut progress = self.progress.subscribe();
-        tokio::time::timeout(Duration::from_secs(3_600), progress.wait_for(seen)).await.unwrap().unwrap();
+    /// Starts a conductor.
+    fn begin(&mut self) {
+        self.began = self.now();
+        self.outcome = None;
+        self.machine = Some(Machine::new(self.config.clone(), self.presence.clone(), self.clocks()));
+        self.step(Event::Control(self.control));
     }
 
-    async fn until_measuring(&self) {
-        self.until(|progress| {
-            progress.stage == ConductStage::Running && progress.live.as_ref().is_some_and(|live| live.measuring)
-        })
-        .await;
+    /// Kills the conductor.
+    fn kill(&mut self) {
+        self.machine = None;
+        self.coming.clear();
+        self.wake_at = Duration::MAX;
     }
 
-    /// Turns the rig into that of a successor. The wall clock does not follow virtual time, so the record is moved into the past by the
-    /// virtual time since it was written.
+    fn step(&mut self, event: Event) {
+        let now = self.clocks();
+        let Some(machine) = &mut self.machine else { return };
+        for action in machine.step(now, event) {
+            match action {
+                Action::Call(ask) => match self.shards.way(&ask.endpoint, &ask.call) {
+                    Ok(way) => self.add(way, Coming::Delivered(ask, now.elapsed)),
+                    Err((after, error)) => self.add(after, Coming::Answered(ask, now.elapsed, Err(error))),
+                },
+                Action::KeepContact(shards) => {
+                    for shard in &shards {
+                        drop(self.shards.answer(shard, &Call::State));
+                    }
+                }
+                Action::Record(record) => {
+                    self.journal.written.push((record, self.shards.now()));
+                    self.add(self.journal.takes, Coming::Recorded);
+                }
+                Action::Forget => self.coming.clear(),
+                Action::Publish(progress) => self.progress = *progress,
+                Action::WakeAt(at) => self.wake_at = self.began + at,
+                Action::Done(outcome) => {
+                    self.outcome = Some(*outcome);
+                    self.kill();
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, after: Duration, coming: Coming) {
+        self.number += 1;
+        self.coming.insert((self.now() + after, self.number), coming);
+    }
+
+    /// Lets the next thing happen. Returns whether there is any until then.
+    fn advance(&mut self, until: Duration) -> bool {
+        let next = self.coming.first_key_value().map_or(Duration::MAX, |((at, _), _)| *at);
+        let at = next.min(self.wake_at);
+        if at > until {
+            self.shards.set_now(until.max(self.now()));
+            return false;
+        }
+        // What should have come earlier comes now.
+        self.shards.set_now(at.max(self.now()));
+        if self.wake_at < next {
+            self.step(Event::Due);
+            return true;
+        }
+        let Some((_, coming)) = self.coming.pop_first() else { return false };
+        match coming {
+            Coming::Delivered(ask, sent) => {
+                let mut reply = self.shards.answer(&ask.endpoint, &ask.call);
+                if let Some(lie) = &mut self.lie {
+                    reply = lie(&ask.endpoint, reply);
+                }
+                let way = self.shards.shard(ask.endpoint.shard).round_trip / 2;
+                self.add(way, Coming::Answered(ask, sent, reply));
+            }
+            Coming::Answered(ask, sent, reply) => {
+                let received = self.since(self.began);
+                self.step(Event::Answered(Box::new(Answered { ask, sent, received, reply })));
+            }
+            Coming::Recorded => {
+                let recorded = self.journal.refuse.clone().map_or(Ok(()), Err);
+                self.step(Event::Recorded(recorded));
+            }
+        }
+        true
+    }
+
+    /// Lets virtual time pass.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now() + time;
+        while self.advance(until) {}
+    }
+
+    /// Conducts until `seen` holds for the published progress.
+    fn until(&mut self, mut seen: impl FnMut(&Progress) -> bool) {
+        self.run_until(|rig| seen(&rig.progress));
+    }
+
+    /// Lets virtual time pass until `holds`, with a new conductor if there is none.
+    fn run_until(&mut self, mut holds: impl FnMut(&Self) -> bool) {
+        if self.machine.is_none() && self.outcome.is_none() {
+            self.begin();
+        }
+        let until = self.now() + PATIENCE;
+        while !holds(self) {
+            assert!(self.advance(until), "it does not come; {:?}", self.progress);
+        }
+    }
+
+    fn until_measuring(&mut self) {
+        self.until(measuring);
+    }
+
+    /// Conducts to the end.
+    fn conduct(&mut self) -> Outcome {
+        self.run_until(|rig| rig.outcome.is_some());
+        self.outcome.take().unwrap()
+    }
+
+    /// Conducts a trial that must be completed in this attempt.
+    fn complete(&mut self, attempt: u32) -> Outcome {
+        let outcome = self.conduct();
+        assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, attempt));
+        outcome
+    }
+
+    /// Conducts a trial that every shard must measure to its end in this attempt.
+    fn complete_all(&mut self, attempt: u32) -> Outcome {
+        let outcome = self.complete(attempt);
+        assert_eq!(succeeded(&outcome), vec![RATE * MEASURED.as_secs(); outcome.shards.len()]);
+        outcome
+    }
+
+    /// Conducts a trial that must fail.
+    fn fail(&mut self) -> Failure {
+        failure(&self.conduct()).clone()
+    }
+
+    fn abort(&mut self) {
+        self.control.abort = true;
+        self.step(Event::Control(self.control));
+    }
+
+    fn set_presence(&mut self, shard: u32, presence: ShardPresence) {
+        self.presence[usize::try_from(shard).unwrap()] = presence;
+        self.step(Event::Presence(self.presence.clone()));
+    }
+
+    /// Puts another process in the shard's place.
+    fn replace(&mut self, shard: u32) {
+        self.shards.replace(shard);
+        self.set_presence(shard, ShardPresence::Present(self.shards.endpoint(shard)));
+    }
+
+    /// Turns the rig into that of a successor.
     fn succeed(&mut self) {
+        self.kill();
         self.config.epoch += 1;
-        self.config.resume = self.journal.written.lock().unwrap().last().map(|(record, at)| StartRecord {
-            start_at_unix_nanoseconds: record.start_at_unix_nanoseconds
-                - u64::try_from(at.elapsed().as_nanos()).unwrap(),
-            ..*record
-        });
-        self.progress = watch::Sender::default();
+        self.config.resume = self.journal.written.last().map(|(record, _)| *record);
+        self.progress = Progress::default();
     }
 
     fn attempts(&self) -> Vec<u32> {
-        self.journal.written.lock().unwrap().iter().map(|(record, _)| record.attempt).collect()
+        self.journal.written.iter().map(|(record, _)| record.attempt).collect()
     }
+}
+
+fn measuring(progress: &Progress) -> bool {
+    progress.stage == ConductStage::Running && progress.live.as_ref().is_some_and(|live| live.measuring)
 }
 
 fn failure(outcome: &Outcome) -> &Failure {

@@ -36,11 +36,10 @@ fn asked(rig: &Rig, count: u32) -> Vec<Option<u64>> {
     (0..count).map(|shard| rig.shards.shard(shard).probed_after).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn all_shards_probe_at_one_instant_once_the_result_is_here() {
-    let rig = rig(3);
-    let outcome = rig.conduct().await;
-    assert_eq!(outcome.ending, Ending::Completed);
+#[test]
+fn all_shards_probe_at_one_instant_once_the_result_is_here() {
+    let mut rig = rig(3);
+    let outcome = rig.complete(1);
     assert_eq!(outcome.probes, [probe(1), probe(2), probe(3)]);
     let asked = asked(&rig, 3);
     assert!(asked[0].is_some() && asked.iter().all(|after| *after == asked[0]), "{asked:?}");
@@ -48,8 +47,8 @@ async fn all_shards_probe_at_one_instant_once_the_result_is_here() {
     assert_eq!(succeeded(&outcome), [RATE * MEASURED.as_secs(); 3], "the probe is in no number");
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_the_result_tells_or_nobody_wants_to_know_is_not_probed() {
+#[test]
+fn what_the_result_tells_or_nobody_wants_to_know_is_not_probed() {
     let mut unwanted = rig(2);
     unwanted.config.probe = None;
     let mut forbidden = rig(2);
@@ -62,53 +61,42 @@ async fn what_the_result_tells_or_nobody_wants_to_know_is_not_probed() {
         pacing_grid_nanoseconds: 0,
         unsent_after_nanoseconds: 1,
     };
-    for rig in [unwanted, forbidden, met] {
-        let outcome = rig.conduct().await;
-        assert_eq!((outcome.ending, outcome.probes, asked(&rig, 2)), (Ending::Completed, Vec::new(), vec![None; 2]));
+    for mut rig in [unwanted, forbidden, met] {
+        assert_eq!((rig.complete(1).probes, asked(&rig, 2)), (Vec::new(), vec![None; 2]));
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn without_every_shard_there_is_no_probe() {
-    let rig = rig(2);
-    let conducting = rig.spawn();
-    rig.until_measuring().await;
+#[test]
+fn without_every_shard_there_is_no_probe() {
+    let mut rig = rig(2);
+    rig.until_measuring();
     rig.set_presence(1, ShardPresence::Gone { why: "evicted".to_owned(), replaced: false });
-    let outcome = conducting.await.unwrap();
-    assert_eq!((outcome.ending, outcome.probes, asked(&rig, 2)), (Ending::Completed, Vec::new(), vec![None; 2]));
+    assert_eq!((rig.complete(1).probes, asked(&rig, 2)), (Vec::new(), vec![None; 2]));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shard_that_could_not_spoils_the_probe_and_nothing_else() {
-    let rig = rig(2);
+#[test]
+fn a_shard_that_could_not_spoils_the_probe_and_nothing_else() {
+    let mut rig = rig(2);
     rig.shards.shard(1).probe = None;
-    let outcome = rig.conduct().await;
-    assert_eq!(succeeded(&outcome), [RATE * MEASURED.as_secs(); 2]);
-    assert_eq!((outcome.ending, outcome.probes), (Ending::Completed, Vec::new()));
+    assert_eq!(rig.complete_all(1).probes, []);
     assert!(asked(&rig, 2).iter().all(Option::is_some));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shard_that_an_earlier_conductor_told_another_instant_spoils_it_too() {
-    let rig = rig(2);
+#[test]
+fn a_shard_that_an_earlier_conductor_told_another_instant_spoils_it_too() {
+    let mut rig = rig(2);
     rig.shards.shard(0).probed_after = Some(66_000_000_000);
-    let outcome = rig.conduct().await;
-    assert_eq!((outcome.ending, outcome.probes), (Ending::Completed, Vec::new()));
+    assert_eq!(rig.complete(1).probes, []);
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_aborts_does_not_wait_for_it() {
-    let rig = rig(2);
-    let conducting = rig.spawn();
-    rig.until(|progress| progress.stage == ConductStage::Collecting && progress.shards.finished == 2).await;
-    let shards = Arc::clone(&rig.shards);
-    while shards.shard(1).probed_after.is_none() {
-        tokio::time::sleep(Duration::from_millis(10)).await; // virtual time: until it is ordered
-    }
-    let begun = Instant::now();
-    rig.control.send_replace(Control { abort: true });
-    let outcome = conducting.await.unwrap();
-    assert_eq!((outcome.ending.clone(), outcome.probes.len()), (Ending::Completed, 0));
-    assert!(begun.elapsed() < Duration::from_millis(PROBED / 1_000_000), "{:?} of virtual time", begun.elapsed());
-    assert_eq!(succeeded(&outcome), [RATE * MEASURED.as_secs(); 2]);
+#[test]
+fn who_aborts_does_not_wait_for_it() {
+    let mut rig = rig(2);
+    rig.until(|progress| progress.stage == ConductStage::Collecting && progress.shards.finished == 2);
+    rig.run_until(|rig| rig.shards.shard(1).probed_after.is_some());
+    let begun = rig.now();
+    rig.abort();
+    let outcome = rig.complete_all(1);
+    assert_eq!(outcome.probes, []);
+    assert!(rig.since(begun) < Duration::from_millis(PROBED / 1_000_000), "{:?} of virtual time", rig.since(begun));
 }

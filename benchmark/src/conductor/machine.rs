@@ -1,0 +1,189 @@
+//! The course of a trial as a state machine: which action follows which event.
+//!
+//! Pure: the current time is a parameter and effects are returned as [`Action`]s, so tests run whole trials in virtual time. Each phase is a
+//! type with its own `step`, in its own file; [`super::driver`] performs the actions.
+
+use std::time::Duration;
+
+use super::barrier::Start;
+use super::cleanup::CleanUp;
+use super::drain::Drain;
+use super::measure::{Measure, Measured};
+use super::prepare::Prepare;
+use super::probe::RunProbe;
+use super::stop::StopLoad;
+use super::take_over::TakeOver;
+use super::trial::{Conductor, Step};
+use super::{
+    Call, CallError, ConductStage, ConductorConfig, Control, Ending, Endpoint, JournalError, Outcome, Progress, Reply,
+    ShardPresence, StartRecord,
+};
+use crate::measurement::Cleanup;
+
+/// The current time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic, since the conductor began.
+    pub elapsed: Duration,
+    /// By the wall clock, since the Unix epoch.
+    pub unix_nanoseconds: u64,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    /// The platform's newest report on each shard.
+    Presence(Vec<ShardPresence>),
+    Control(Control),
+    Answered(Box<Answered>),
+    /// The reply to [`Action::Record`].
+    Recorded(Result<(), JournalError>),
+    /// The time of [`Action::WakeAt`] has come.
+    Due,
+}
+
+/// A call to a shard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The shard's place in the list of presence.
+    pub shard: usize,
+    pub endpoint: Endpoint,
+    pub call: Call,
+}
+
+/// The reply to a call, and when it was sent and received since the conductor began.
+#[derive(Debug)]
+pub struct Answered {
+    pub ask: Ask,
+    pub sent: Duration,
+    pub received: Duration,
+    pub reply: Result<Reply, CallError>,
+}
+
+/// Work for the driver. Actions are performed in order.
+#[derive(Debug)]
+pub enum Action {
+    /// Call a shard. [`Event::Answered`] follows.
+    Call(Ask),
+    /// Read the state of these shards, so that they do not exit. The replies do not matter. Replaces the previous such calls.
+    KeepContact(Vec<Endpoint>),
+    /// Make a start durable. [`Event::Recorded`] follows.
+    Record(StartRecord),
+    /// Drop all calls and records that have no reply: no event follows.
+    Forget,
+    Publish(Box<Progress>),
+    /// Send [`Event::Due`] at this time since the conductor began. Replaces the previous time.
+    WakeAt(Duration),
+    /// The trial has ended. Nothing follows.
+    Done(Box<Outcome>),
+}
+
+/// A conductor and its present phase.
+pub struct Machine {
+    conductor: Conductor,
+    phase: Phase,
+}
+
+enum Phase {
+    TakeOver(TakeOver),
+    Drain(Drain),
+    Prepare(Prepare),
+    Start(Start),
+    Measure(Measure),
+    Probe(RunProbe),
+    Stop(StopLoad),
+    CleanUp(CleanUp),
+    Done,
+}
+
+impl Machine {
+    pub fn new(config: ConductorConfig, presence: Vec<ShardPresence>, now: Now) -> Self {
+        let conductor = Conductor::new(config, presence, now);
+        let phase = match conductor.config.resume {
+            Some(record) => Phase::TakeOver(TakeOver::begin(&conductor, record)),
+            None => Phase::Drain(Drain::begin(&conductor)),
+        };
+        Self { conductor, phase }
+    }
+
+    /// Handles `event` at `now`, which never decreases. The first event is usually [`Event::Control`].
+    pub fn step(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.conductor.begin_step(now);
+        let mut event = self.conductor.take_in(event);
+        while let Some(next) = self.next(event) {
+            self.phase = next;
+            event = Event::Due;
+        }
+        self.conductor.out.end()
+    }
+
+    /// The phase that follows; none while the present one continues.
+    fn next(&mut self, event: Event) -> Option<Phase> {
+        let c = &mut self.conductor;
+        let aborts = c.control.abort;
+        let next = match &mut self.phase {
+            Phase::Stop(phase) => then(phase.step(c, event), c, clean_up),
+            Phase::CleanUp(phase) => then(phase.step(c, event), c, finish),
+            Phase::Done => Ok(None),
+            // The trial stays complete.
+            Phase::Probe(_) if aborts => then(Ok(Some(Ending::Completed)), c, clean_up),
+            // Without load to stop, an abort takes effect only if a new attempt begins.
+            _ if aborts && c.published.stage != ConductStage::Collecting => Err(Ending::Aborted),
+            Phase::TakeOver(phase) => then(phase.step(c, event), c, measure_or_drain),
+            Phase::Drain(phase) => then(phase.step(c, event), c, |c, ()| Phase::Prepare(Prepare::begin(c))),
+            Phase::Prepare(phase) => then(phase.step(c, event), c, |c, ()| Phase::Start(Start::begin(c))),
+            Phase::Start(phase) => then(phase.step(c, event), c, measure_or_drain),
+            Phase::Measure(phase) => then(phase.step(c, event), c, after),
+            Phase::Probe(phase) => then(phase.step(c, event), c, |c, probes| {
+                match probes {
+                    Ok(probes) => c.probes = probes,
+                    Err(why) => tracing::info!(why, "this trial has no probe"),
+                }
+                clean_up(c, Ending::Completed)
+            }),
+        };
+        next.unwrap_or_else(|ending| {
+            c.out.forget();
+            Some(match ending {
+                Ending::Superseded => clean_up(c, ending),
+                _ => Phase::Stop(StopLoad::begin(c, ending)),
+            })
+        })
+    }
+}
+
+/// Enters the phase that follows once the present one has a result. No reply to the calls of the present phase reaches the next.
+fn then<T>(step: Step<T>, c: &mut Conductor, next: impl FnOnce(&mut Conductor, T) -> Phase) -> Step<Phase> {
+    let Some(result) = step? else { return Ok(None) };
+    c.out.forget();
+    Ok(Some(next(c, result)))
+}
+
+fn measure_or_drain(c: &mut Conductor, started: bool) -> Phase {
+    if started { Phase::Measure(Measure::begin(c)) } else { Phase::Drain(Drain::begin(c)) }
+}
+
+fn after(c: &mut Conductor, measured: Measured) -> Phase {
+    match measured {
+        Measured::ToTheEnd => return RunProbe::begin(c).map_or_else(|| clean_up(c, Ending::Completed), Phase::Probe),
+        Measured::Again => c.restarts += 1,
+        Measured::NeverStarted => c.missed = c.attempt,
+    }
+    c.give_up_attempt();
+    Phase::Drain(Drain::begin(c))
+}
+
+/// The measurement is safe. From here on only another conductor changes the result.
+fn clean_up(c: &mut Conductor, ending: Ending) -> Phase {
+    if c.config.cleanup && ending != Ending::Superseded {
+        Phase::CleanUp(CleanUp::begin(c, ending))
+    } else {
+        finish(c, (ending, None))
+    }
+}
+
+fn finish(c: &mut Conductor, (ending, cleanup): (Ending, Option<Cleanup>)) -> Phase {
+    c.publish(ConductStage::Done);
+    let outcome = Outcome { cleanup, ..c.outcome(ending) };
+    c.out.actions.push(Action::Done(Box::new(outcome)));
+    Phase::Done
+}
