@@ -127,6 +127,31 @@ fn a_layer_imports_only_from_those_before_it() {
     assert_eq!(declared.collect::<BTreeSet<_>>(), LAYERS.into_iter().collect(), "every module is a layer");
 }
 
+/// Folders whose modules import each other in no circle. Not `tools/simulate`: its world holds the processes that act in it.
+const WITHOUT_CIRCLES: [&str; 10] =
+    ["statistics", "wire", "testkit", "benchmark", "loadgen", "operator", "cli", "e2e", "tools/perf", "tools/soak"];
+
+#[test]
+fn modules_import_each_other_in_no_circle() {
+    for room in WITHOUT_CIRCLES {
+        let entries = std::fs::read_dir(root().join(room).join("src")).unwrap().map(|entry| entry.unwrap().path());
+        let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for path in entries {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let files = if path.is_dir() { sources(&path) } else { vec![path] };
+            let imports = files.iter().flat_map(|file| imported(&std::fs::read_to_string(file).unwrap()));
+            modules.entry(name).or_default().extend(imports);
+        }
+        // What imports none of the others is the ground floor; without it, the next floor is.
+        while let Some(ground) = modules.iter().find_map(|(name, imports)| {
+            imports.iter().all(|other| other == name || !modules.contains_key(other)).then(|| name.clone())
+        }) {
+            modules.remove(&ground);
+        }
+        assert!(modules.is_empty(), "{room}: a circle among {:?}", modules.keys());
+    }
+}
+
 #[test]
 fn rooms_use_only_the_rooms_they_may() {
     let allowed = allowed();

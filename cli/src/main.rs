@@ -3,6 +3,7 @@
 mod arguments;
 mod child;
 mod credentials;
+mod files;
 mod interrupt;
 mod local;
 mod manifest;

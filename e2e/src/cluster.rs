@@ -4,12 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::runtime::Runtime;
-
-use crate::tools::{helm, kubectl, kubectl_with_input};
 
 /// The namespace of the operator, which enforces Pod Security `restricted`.
 pub const SYSTEM: &str = "redisbench-system";
@@ -22,7 +20,7 @@ pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
 pub struct Cluster {
     kubeconfig: PathBuf,
     programs: Option<PathBuf>,
-    images: Images,
+    pub(crate) images: Images,
     redis_image: String,
     haproxy_image: String,
     runtime: Runtime,
@@ -30,9 +28,9 @@ pub struct Cluster {
 
 /// The source of the images of the operator and the load generator.
 #[derive(Debug)]
-struct Images {
-    registry: String,
-    tag: String,
+pub(crate) struct Images {
+    pub(crate) registry: String,
+    pub(crate) tag: String,
 }
 
 impl Cluster {
@@ -120,44 +118,6 @@ impl Cluster {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
     }
-
-    /// Installs the operator with Helm, once per process.
-    pub async fn install(&self) -> Result<()> {
-        static INSTALLED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
-        INSTALLED.get_or_try_init(|| self.upgrade(&[])).await.copied()
-    }
-
-    /// Installs the operator, or upgrades it to these values, each as in `--set`. All others are the tests' defaults.
-    pub async fn upgrade(&self, values: &[&str]) -> Result<()> {
-        kubectl_with_input(&["apply", "-f", "-"], &restricted_namespace(SYSTEM).to_string()).await?;
-        let chart = repository().join("charts/redisbench-operator");
-        let mut arguments: Vec<String> =
-            ["upgrade", "--install", RELEASE, &chart.to_string_lossy(), "-n", SYSTEM].map(str::to_owned).to_vec();
-        let Images { registry, tag } = &self.images;
-        for part in ["operator", "loadgen"] {
-            arguments.push("--set-string".to_owned());
-            arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
-        }
-        for value in values {
-            arguments.extend(["--set".to_owned(), (*value).to_owned()]);
-        }
-        arguments.extend(["--wait", "--timeout", "2m"].map(str::to_owned));
-        if let Err(error) = helm(&arguments).await {
-            let pods = kubectl(&["-n", SYSTEM, "describe", "pods"]).await.unwrap_or_default();
-            let logs = kubectl(&["-n", SYSTEM, "logs", "-l", OPERATOR, "--tail=100"]).await.unwrap_or_default();
-            return Err(error).context(format!("failed to install the operator; {pods}\n{logs}"));
-        }
-        Ok(())
-    }
-}
-
-/// A namespace that enforces the strictest Pod Security profile.
-pub fn restricted_namespace(name: &str) -> serde_json::Value {
-    serde_json::json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
-    })
 }
 
 /// The root of the repository.

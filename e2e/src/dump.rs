@@ -1,13 +1,11 @@
 //! Diagnostics of a failed test, on standard error.
 
 use crate::cluster::{OPERATOR, SYSTEM};
-use crate::namespace::TestNamespace;
 use crate::tools::kubectl;
 
-/// Prints the benchmarks, pods, events and logs of a namespace, and the operator's log since the test began.
-pub async fn dump(namespace: &TestNamespace) {
-    let since = format!("--since-time={}", namespace.began);
-    let name = namespace.name.as_str();
+/// Prints the benchmarks, pods, events and logs of the namespace `name`, and the operator's log since the test `began`.
+pub async fn dump(name: &str, began: k8s_openapi::jiff::Timestamp) {
+    let since = format!("--since-time={began}");
     let questions: [(&str, Vec<&str>); 7] = [
         ("benchmarks", vec!["-n", name, "get", "redisbenchmarks", "-o", "yaml"]),
         ("children", vec!["-n", name, "get", "pods,jobs,configmaps,secrets", "-o", "wide"]),

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod dump;
 pub mod faults;
 pub mod haproxy;
+pub mod install;
 pub mod json;
 pub mod metrics;
 pub mod namespace;

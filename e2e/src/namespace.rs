@@ -11,8 +11,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::sync::RwLock;
 
-use crate::cluster::{Cluster, restricted_namespace};
+use crate::cluster::Cluster;
 use crate::dump::dump;
+use crate::install::restricted_namespace;
 use crate::tools::{kubectl, kubectl_with_input};
 
 /// Timeout of a test, so that one that hangs does not hang the suite.
@@ -77,7 +78,7 @@ where
     };
     let outcome = tokio::spawn(tokio::time::timeout(limit, test(namespace.clone()))).await;
     if !matches!(outcome, Ok(Ok(Ok(())))) {
-        dump(&namespace).await;
+        dump(&namespace.name, namespace.began).await;
     }
     namespace.delete().await;
     match outcome {

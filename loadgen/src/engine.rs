@@ -19,11 +19,10 @@ mod pipeline;
 mod queue;
 mod router;
 mod stream;
-pub(crate) mod sys;
 mod vigil;
 mod worker;
 
+pub use crate::sys::monotonic_nanoseconds;
 pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};
 pub use cpus::available_workers;
 pub use handle::Engine;
-pub use sys::monotonic_nanoseconds;

@@ -10,6 +10,7 @@ pub mod resp;
 mod sample;
 pub mod schedule;
 mod selfcheck;
+mod sys;
 mod target;
 mod timeline;
 mod verify;

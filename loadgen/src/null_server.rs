@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 
 use self::replies::{Knowledge, Replies};
 use self::thread::{Colleague, Shared, Thread};
-use crate::engine::sys::Waker;
+use crate::sys::Waker;
 
 pub const LARGEST_VALUE: usize = 1 << 20;
 

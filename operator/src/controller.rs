@@ -2,10 +2,8 @@
 
 mod aggregate;
 pub mod apply;
-pub mod build;
 mod cache;
 pub mod decide;
-mod environment;
 pub(crate) mod events;
 mod execute;
 pub mod observe;
@@ -35,14 +33,15 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use self::apply::ApplyError;
-use self::build::Run;
 use self::cache::Cache;
 use self::decide::{Notice, Subject, decide};
-pub use self::environment::{Compute, Environment};
 use self::execute::Executor;
 use self::observe::{NotFilled, Reads};
+use crate::build::Run;
+use crate::environment::Environment;
 use crate::metrics::OperatorMetrics;
 use crate::tasks::TaskRegistry;
+use crate::telemetry::chain;
 
 /// A benchmark, or the reason why it could not be parsed.
 pub type Guarded = DeserializeGuard<RedisBenchmark>;
@@ -176,7 +175,7 @@ impl ReconcileError {
             "refused" => "Refused",
             _ => return None,
         };
-        Some((why, events::chain(self)))
+        Some((why, chain(self)))
     }
 
     fn retry_after(&self) -> Option<Duration> {
@@ -189,7 +188,7 @@ impl ReconcileError {
     /// Reason and message for the condition Stalled, if the failure is temporary but persists.
     fn lasting_failure(&self) -> Option<(&'static str, String)> {
         matches!(self.class(), "throttled" | "server" | "connection" | "timeout")
-            .then(|| (reason::API_SERVER_FAILING, events::chain(self)))
+            .then(|| (reason::API_SERVER_FAILING, chain(self)))
     }
 }
 
@@ -234,7 +233,7 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
         namespace = object.meta().namespace,
         benchmark = object.meta().name,
         class = error.class(),
-        error = events::chain(error),
+        error = chain(error),
         "reconciliation failed"
     );
     let pause = shared.cache.failed(&uid, error.for_user(), error.lasting_failure(), shared.environment.chance());

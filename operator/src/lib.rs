@@ -1,14 +1,16 @@
 //! RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
 
+pub mod build;
 mod client;
 pub mod controller;
+pub mod environment;
 mod http;
 mod leader;
 mod metrics;
 pub mod options;
 mod run;
 pub mod tasks;
-mod telemetry;
+pub mod telemetry;
 #[cfg(test)]
 mod testing;
 

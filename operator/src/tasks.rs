@@ -34,10 +34,13 @@ pub use aggregate::Aggregate;
 pub use finished::finish;
 pub use journal::StatusJournal;
 
-use crate::controller::Compute;
-use crate::controller::build::Run;
-use crate::controller::decide::{ARTIFACTS_LIMIT, RELEASE_LIMIT, TaskView};
+use crate::build::Run;
+use crate::environment::Compute;
 
+/// How long released shards may take to exit before their Job is deleted.
+pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
+/// How long refused ConfigMaps of a result can delay the end.
+pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// Progress wakes the reconciler at most this often.
 const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -48,6 +51,22 @@ pub enum Ended {
     Superseded,
     /// The trial has finished.
     Over(Arc<Finished>),
+}
+
+/// The view of a conducting task for decisions.
+#[derive(Clone, Debug)]
+pub enum TaskView {
+    Running(Box<Progress>),
+    /// The task has ended.
+    Ended {
+        ended: Ended,
+        /// Time since then.
+        since: Duration,
+        /// Why the full result cannot be written, once the retries have timed out.
+        artifacts_failure: Option<String>,
+        /// All shards have exited, or were given up.
+        released: bool,
+    },
 }
 
 /// The conducting tasks of this process, by the benchmarks' UIDs.

@@ -1,4 +1,4 @@
-//! Logs on standard error.
+//! Logs on standard error, and errors as text.
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
@@ -23,4 +23,19 @@ pub fn start(format: LogFormat) {
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
         LogFormat::Text => subscriber.with_ansi(false).try_init(),
     };
+}
+
+/// An error with all its causes, without repetitions.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        // Some errors include their cause in their own text.
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
 }

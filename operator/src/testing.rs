@@ -17,8 +17,8 @@ use redisbench_benchmark::report::{self, Finished, Measurement};
 use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
+use crate::build::Run;
 use crate::client::FIELD_MANAGER;
-use crate::controller::build::Run;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
 use crate::tasks::TaskRegistry;

@@ -24,6 +24,7 @@ mod selfcheck;
 mod server_stats;
 pub mod snapshot;
 pub mod strain;
+mod tally;
 pub mod timeline;
 pub mod topology;
 mod verification;

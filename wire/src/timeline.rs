@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 pub use self::coarse::{BUCKETS, Buckets, Coarse, bucket, highest_in, lowest_in};
-use crate::snapshot::Tally;
+use crate::tally::Tally;
 use crate::{bounded, limits};
 
 /// The lengths of spans, in seconds. The last hour is stored by the second, older times by the minute, then by the hour.

@@ -1,23 +1,16 @@
 //! The barrier: one start instant, recorded, sent to every shard on its own clock, and acknowledged by all in time.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use redisbench_wire::StartRequest;
 
 use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
+use super::event::{Action, Ask, Event};
 use super::intervals::{ACKNOWLEDGE_BEFORE, MISSED_STARTS, lead};
-use super::machine::{Action, Ask, Event};
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
 use super::{Call, ConductStage, Ending, Failure, JournalError, Reply, StartRecord, reason};
-
-/// First and longest pause before another start is recorded.
-const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-
-/// Maximum added to the lead for a slow journal.
-const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
 /// One attempt to start. All shards must be armed and their clocks measured.
 pub struct Start {
@@ -154,36 +147,5 @@ fn not_recorded(conductor: &mut Conductor, why: &str) -> Result<Duration, Ending
 fn note_missed(conductor: &mut Conductor) {
     if conductor.restarts == 0 {
         conductor.missed = conductor.attempt;
-    }
-}
-
-/// History of recording starts.
-#[derive(Debug, Default)]
-pub struct Recording {
-    failing_since: Option<Duration>,
-    failures: u32,
-    /// Added to the lead, for a slow journal.
-    allowance: Duration,
-}
-
-impl Recording {
-    /// Keeps the allowance: a slow journal usually stays slow.
-    fn worked(&mut self) {
-        *self = Self { allowance: self.allowance, ..Self::default() };
-    }
-
-    /// Gives the next record more time.
-    fn took_too_long(&mut self, lead: Duration) {
-        self.allowance = (self.allowance + lead).min(LONGEST_ALLOWANCE);
-    }
-
-    /// Pause before the next try: doubled each time, with jitter from the run's identity, so that runs which failed together do not retry
-    /// together.
-    fn pause(&mut self, run: &str) -> Duration {
-        self.failures = self.failures.saturating_add(1);
-        let pause = JOURNAL_PAUSES[0].saturating_mul(1 << self.failures.min(8)).min(JOURNAL_PAUSES[1]);
-        let mut hasher = DefaultHasher::new();
-        (run, self.failures).hash(&mut hasher);
-        pause / 2 + pause * u32::try_from(hasher.finish() % 1024).unwrap_or(0) / 1024
     }
 }

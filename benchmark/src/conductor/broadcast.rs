@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::machine::{Answered, Ask, Event};
+use super::event::{Answered, Ask, Event};
 use super::shards::{Shard, Standing};
 use super::trial::Conductor;
 use super::{Call, CallError, Ending, Reply};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::{CleanupState, EpochRequest, RefusalCode};
 
-use super::machine::Event;
+use super::event::Event;
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
 use super::{Call, CallError, Ending, Reply};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redisbench_wire::{AbortRequest, AbortThen, EpochRequest, RefusalCode, ShardState};
 
-use super::machine::{Answered, Ask, Event};
+use super::event::{Answered, Ask, Event};
 use super::rounds::{Round, Turn};
 use super::trial::{Conductor, Step};
 use super::{Call, ConductStage, Ending, Failure, Reply, ShardPresence, reason};

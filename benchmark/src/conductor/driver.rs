@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::calls::{CALLS_IN_FLIGHT, call_all};
-use super::machine::{Action, Answered, Ask, Event, Machine, Now};
+use super::event::{Action, Answered, Ask, Event, Now};
+use super::machine::Machine;
 use super::{Call, ConductorConfig, Control, Journal, Outcome, Progress, ShardCalls, ShardPresence};
 
 /// Conducts the trial of `config` to its end, either from the beginning or as a takeover (see [`ConductorConfig::resume`]).

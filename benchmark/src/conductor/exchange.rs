@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::machine::Event;
+use super::event::Event;
 use super::trial::{Conductor, Step};
 use super::{Call, Ending, Failure, reason};
 

@@ -1,6 +1,8 @@
-//! Constants and intervals of the barrier. Pure.
+//! Constants, intervals and lengths. Pure.
 
 use std::time::Duration;
+
+use redisbench_wire::plan::TrialPlan;
 
 /// All shards must have acknowledged the start this long before it.
 pub const ACKNOWLEDGE_BEFORE: Duration = Duration::from_millis(500);
@@ -24,6 +26,13 @@ pub fn snapshot_interval(shards: usize) -> Duration {
 /// Interval of polling shards while they prepare, and after the trial's end.
 pub fn polling_interval(shards: usize) -> Duration {
     Duration::from_millis(200).max(per_shard(shards))
+}
+
+/// Time from the start until every request of `plan` has its outcome.
+pub fn planned_length(plan: &TrialPlan) -> Duration {
+    Duration::from_nanos(plan.warmup_nanoseconds)
+        + Duration::from_nanos(plan.bound.longest_nanoseconds())
+        + Duration::from_nanos(plan.timeouts.request_nanoseconds)
 }
 
 fn per_shard(shards: usize) -> Duration {

@@ -8,8 +8,8 @@ use redisbench_wire::{Detail, ShardState};
 
 use super::broadcast::Broadcast;
 use super::clock::{duration, nanoseconds};
+use super::event::{Answered, Event};
 use super::intervals::{RESTARTS, polling_interval, snapshot_interval};
-use super::machine::{Answered, Event};
 use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::machine::{Action, Ask};
+use super::event::{Action, Ask};
 
 #[derive(Debug, Default)]
 pub struct Outbox {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode};
 
+use super::event::{Answered, Event};
 use super::exchange::ExchangeClocks;
-use super::machine::{Answered, Event};
 use super::rounds::{Round, Turn};
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};

@@ -9,8 +9,8 @@ use redisbench_wire::{Probe, ProbeRequest, ProbeState};
 
 use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
+use super::event::Event;
 use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
-use super::machine::Event;
 use super::shards::Standing;
 use super::trial::{Conductor, Step};
 use super::{Call, Ending, Reply};

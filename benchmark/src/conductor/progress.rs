@@ -6,7 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::{Tally, Verification};
 
-use super::trial::planned_length;
+use super::intervals::planned_length;
 use super::{ConductorConfig, StartRecord};
 use crate::measurement::threshold::Judged;
 use crate::measurement::topology::MergedTopology;

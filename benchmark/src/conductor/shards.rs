@@ -7,9 +7,9 @@ use redisbench_wire::snapshot::{Snapshot, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::{ClockEstimate, nanoseconds};
-use super::machine::Answered;
+use super::event::Answered;
+use super::intervals::planned_length;
 use super::seconds::Held;
-use super::trial::planned_length;
 use super::{Endpoint, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Reason for a lost shard whose process is not the one that was started.

@@ -6,7 +6,7 @@ use redisbench_wire::snapshot::Stage;
 use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 
 use super::broadcast::RETRY_AFTER;
-use super::machine::{Answered, Event};
+use super::event::{Answered, Event};
 use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::trial::{Conductor, Step};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::{AcceptedStart, ShardFailure, ShardPhase, ShardState};
 
-use super::machine::{Answered, Event};
+use super::event::{Answered, Event};
 use super::rounds::{Round, Turn};
 use super::shards::{REPLACED, Shard, Standing, failure_of};
 use super::trial::{Conductor, Step};

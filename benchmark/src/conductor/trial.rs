@@ -6,11 +6,11 @@ use std::time::Duration;
 use redisbench_wire::Probe;
 use redisbench_wire::plan::TrialPlan;
 
-use super::barrier::Recording;
 use super::clock::nanoseconds;
+use super::event::{Action, Ask, Event, Now};
 use super::live;
-use super::machine::{Action, Ask, Event, Now};
 use super::outbox::Outbox;
+use super::recording::Recording;
 use super::seconds::{self, Course};
 use super::shards::{self, Shard, Standing};
 use super::{
@@ -302,11 +302,4 @@ fn parts(plan: &TrialPlan) -> Vec<String> {
     } else {
         vec![String::new()]
     }
-}
-
-/// Time from the start until every request of `plan` has its outcome.
-pub fn planned_length(plan: &TrialPlan) -> Duration {
-    Duration::from_nanos(plan.warmup_nanoseconds)
-        + Duration::from_nanos(plan.bound.longest_nanoseconds())
-        + Duration::from_nanos(plan.timeouts.request_nanoseconds)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::{Generator, Snapshot, delay_step};
 
-use super::strain::{self, LACKS, Seconds, Waits};
+use super::strain::{self, LACKS, Seconds, Waits, share};
 use super::thresholds::{BUSY, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP};
 use super::{reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
@@ -363,11 +363,6 @@ pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason
         human::latency(delay.quantile_nanoseconds(1_000_000).unwrap_or_default()),
     );
     Some(reason(ReasonKind::ReceiveLate, VerdictValue::Degraded, &message))
-}
-
-/// `part` of `whole` in millionths.
-pub(super) fn share(part: u64, whole: u64) -> u64 {
-    u64::try_from(u128::from(part) * u128::from(MILLION) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

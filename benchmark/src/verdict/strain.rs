@@ -89,7 +89,7 @@ pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5
     }
     for (seconds, sum) in all.iter_mut().zip(sums) {
         seconds.mean = u64::try_from(sum / u128::from(time.max(1))).unwrap_or(u64::MAX);
-        seconds.beyond = super::generator::share(seconds.beyond, time);
+        seconds.beyond = share(seconds.beyond, time);
     }
     (time > 0).then_some(all)
 }
@@ -111,6 +111,11 @@ pub(super) fn worst(all: &[Seconds; 5]) -> WorstSecond {
         percent: number(seconds.worst / 10_000),
         beyond_basis_points: number(seconds.beyond / MILLIONTHS),
     }
+}
+
+/// `part` of `whole` in millionths.
+pub(super) fn share(part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(part) * 1_000_000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

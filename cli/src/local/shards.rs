@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::secrets::write_private;
 use crate::child::{Child, describe};
 use crate::credentials::{Certificates, Credentials};
+use crate::files::write_private;
 
 /// The polling interval for the file with the port.
 const LOOK: Duration = Duration::from_millis(10);

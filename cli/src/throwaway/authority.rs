@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::ThrowawayError;
 use super::configuration::quote;
-use crate::local::secrets::write_private;
+use crate::files::write_private;
 
 /// A certificate authority and one certificate that it signed, which servers and clients share. Deleted on drop.
 pub struct Authority {

@@ -8,7 +8,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnec
 use super::configuration::{Place, Role, configuration};
 use super::{LOOK, PATIENCE, ThrowawayError, Wanted};
 use crate::child::{Child, describe};
-use crate::local::secrets::write_private;
+use crate::files::write_private;
 
 const PROGRAM: &str = "redis-server";
 const SENTINEL_FILE: &str = "sentinel.conf";

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::identity::Identity;
 use super::shard::{Answered, Call, Reply, Sources};
 use super::trial::refusal;
-use crate::engine::monotonic_nanoseconds;
+use crate::sys::monotonic_nanoseconds;
 
 /// Timeout from the last header to the last byte of a body.
 const BODY: Duration = Duration::from_secs(10);

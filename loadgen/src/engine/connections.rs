@@ -17,12 +17,12 @@ use super::api::{Access, ConnectFailure};
 use super::integral::Integral;
 use super::pipeline::{Class, Pipeline, Request};
 use super::stream::Stream;
-use super::sys::{self, Poller, SendTimes};
 use super::worker::Common;
 use crate::cluster::{NodeAddress, UNIX};
 use crate::record::Delays;
 use crate::resp::{self, Reply};
 use crate::schedule::Seat;
+use crate::sys::{self, Poller, SendTimes};
 use rate::ConnectRate;
 
 pub(super) use connection::{Connection, Link, Sent};

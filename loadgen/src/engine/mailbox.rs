@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 use super::api::Access;
 use super::load::Together;
-use super::sys::Waker;
 use crate::cluster::Topology;
 use crate::record::WorkerReport;
+use crate::sys::Waker;
 
 /// More than can pile up while a worker is busy, because the cold side waits for its answers.
 const CAPACITY: usize = 64;

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use rustls::ClientConnection;
 
 use super::api::Tls;
-use super::sys;
 use crate::record::Delays;
+use crate::sys;
 
 /// A non-blocking socket, with a TLS session if there is one.
 #[derive(Debug)]

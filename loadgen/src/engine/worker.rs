@@ -31,13 +31,13 @@ use super::load::Load;
 use super::mailbox::Command;
 use super::outbox::Outbox;
 use super::router::Router;
-use super::sys::{self, Alarm, Event, Poller, Waker};
 use super::vigil::Vigil;
 use crate::cluster::Topology;
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::selfcheck::{RunQueue, Threads};
+use crate::sys::{self, Alarm, Event, Poller, Waker};
 use crate::workload::Workload;
 
 /// The epoll token of the eventfd.

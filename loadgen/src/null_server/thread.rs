@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::replies::{Replies, Want};
 use super::scan::{Broken, Scanner, Shapes};
-use crate::engine::sys::{Event, Poller, WRITABLE, Waker};
+use crate::sys::{Event, Poller, WRITABLE, Waker};
 
 /// The eventfd's key among the events.
 const MAIL: u64 = u64::MAX;

@@ -18,7 +18,7 @@ use super::environment;
 use super::interface::Interfaces;
 use super::run_queue::Threads;
 use super::seconds::{Sample, Seconds};
-use crate::engine::monotonic_nanoseconds;
+use crate::sys::monotonic_nanoseconds;
 
 pub use throttling::quota_millionths;
 

@@ -25,7 +25,7 @@ use self::node::{Node, When};
 use super::client::{Client, Trouble};
 use super::{Access, Mounts};
 use crate::cluster::{NodeAddress, Topology};
-use crate::engine::monotonic_nanoseconds;
+use crate::sys::monotonic_nanoseconds;
 
 /// Interval between two looks at the same server.
 const INTERVAL: Duration = Duration::from_secs(1);

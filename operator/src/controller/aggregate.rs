@@ -11,10 +11,12 @@ use redisbench_benchmark::report::repeats::{self, Experiment, Together};
 use redisbench_wire::histogram::HistogramError;
 use tokio::task::JoinError;
 
+use super::ReconcileError;
 use super::apply::{Applier, ApplyError};
 use super::execute::Executor;
-use super::{ReconcileError, build, events};
+use crate::build;
 use crate::tasks::{Aggregate, ConductTask};
+use crate::telemetry::chain;
 
 /// Why the trials of a cell could not be merged.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +90,7 @@ fn give_up(conduct: &ConductTask, error: AggregateError, failure: &mut Option<St
             Err(error.into())
         }
         error => {
-            failure.get_or_insert_with(|| events::chain(&error));
+            failure.get_or_insert_with(|| chain(&error));
             Ok(())
         }
     }

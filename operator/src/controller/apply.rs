@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::build::{EPOCH_ANNOTATION, Run};
 use super::status::difference;
+use crate::build::{EPOCH_ANNOTATION, Run};
 use crate::client;
 
 /// Timeout of one call to the API server.
@@ -309,7 +309,7 @@ fn unless_gone(result: Result<(), ApplyError>) -> Result<(), ApplyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::build::artifact;
+    use crate::build::artifact;
     use crate::testing::FakeServer;
 
     #[test]

@@ -9,8 +9,8 @@ use redisbench_benchmark::plan::{Plan, compile};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use super::Compute;
-use super::build::Run;
+use crate::build::Run;
+use crate::environment::Compute;
 
 /// The most statuses per second that one operator writes for new numbers only.
 const WRITES_PER_SECOND: u32 = 20;
@@ -173,8 +173,8 @@ pub fn jitter(pause: Duration, chance: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decide::ARTIFACTS_LIMIT;
     use super::*;
+    use crate::tasks::ARTIFACTS_LIMIT;
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew() {

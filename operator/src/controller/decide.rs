@@ -10,24 +10,20 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::status::{Artifact, Phase, TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
-use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
+use redisbench_benchmark::conductor::{ShardPresence, StartRecord};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
 use redisbench_benchmark::report::{self, Finished};
 
 use super::observe::JobView;
 use super::status::is_urgent;
-use crate::tasks::{Aggregate, Ended};
+use crate::tasks::{Aggregate, TaskView};
 
 /// How often a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The minimum interval between writes of the status for new numbers only.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
-/// How long released shards may take to exit before their Job is deleted.
-pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
-/// How long refused ConfigMaps of a result can delay the end.
-pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// A running benchmark is reconciled at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -95,22 +91,6 @@ pub struct Observed {
     pub unfit_baseline: Option<String>,
     /// The runId of a run that begins now.
     pub fresh_run_id: String,
-}
-
-/// The view of a conducting task for decisions.
-#[derive(Clone, Debug)]
-pub enum TaskView {
-    Running(Box<Progress>),
-    /// The task has ended.
-    Ended {
-        ended: Ended,
-        /// Time since then.
-        since: Duration,
-        /// Why the full result cannot be written, once the retries have timed out.
-        artifacts_failure: Option<String>,
-        /// All shards have exited, or were given up.
-        released: bool,
-    },
 }
 
 /// The steps to take, in this order: `before`, the status, `after`, the events.

@@ -31,21 +31,6 @@ pub async fn publish(recorder: &Recorder, benchmark: &ObjectReference, notices: 
     }
 }
 
-/// An error with all its causes, without repetitions.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        // Some errors include their cause in their own text.
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 fn cut(message: &str) -> String {
     let mut end = message.len().min(NOTE_BYTES);
     while !message.is_char_boundary(end) {

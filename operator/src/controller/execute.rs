@@ -16,11 +16,12 @@ use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};
 
 use super::apply::{self, Applier, ApplyError};
-use super::build::{self, JobInput, Run};
 use super::decide::{Action, Decision, Notice, Observed};
 use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, aggregate, events};
+use crate::build::{self, JobInput, Run};
 use crate::tasks::{StatusJournal, TaskInput, finish};
+use crate::telemetry::chain;
 
 /// The inputs for carrying out a decision.
 pub(super) struct Executor<'a> {
@@ -86,7 +87,7 @@ impl Executor<'_> {
             if !status.phase.is_terminal() || status.result.is_none() || !error.refuses_the_object() {
                 break;
             }
-            let (shorter, message) = shortened(status, without, &events::chain(error));
+            let (shorter, message) = shortened(status, without, &chain(error));
             written = apply::status(client, self.benchmark, &shorter).await;
             if written.is_ok() {
                 notices.push(Notice { warning: true, reason: reason::STATUS_SHORTENED.to_owned(), message });
@@ -176,7 +177,7 @@ impl Executor<'_> {
         if let Err(error) = written.as_ref()
             && !error.is_outage()
         {
-            conduct.note_artifacts_refused(events::chain(error));
+            conduct.note_artifacts_refused(chain(error));
         }
         written.map_err(ReconcileError::from)
     }

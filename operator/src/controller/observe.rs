@@ -18,8 +18,8 @@ use redisbench_benchmark::report::historical;
 
 use super::Context;
 use super::apply::{ApplyError, call};
-use super::build::{RUN_LABEL, Run};
 use super::decide::{Observed, has_started};
+use crate::build::{RUN_LABEL, Run};
 use crate::tasks::ConductTask;
 
 pub use pods::JobView;

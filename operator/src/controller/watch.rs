@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::build::{BENCHMARK_LABEL, RUN_LABEL};
 use super::observe::Reads;
 use super::{Context, Guarded, Shared, reconcile, retry};
+use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
 
 /// Concurrent reconciliations, of different benchmarks.
 const CONCURRENCY: u16 = 16;
@@ -152,8 +152,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controller::Compute;
-    use crate::controller::build::Run;
+    use crate::build::Run;
+    use crate::environment::Compute;
     use crate::testing::{FakeServer, benchmark};
 
     #[tokio::test]

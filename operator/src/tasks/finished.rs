@@ -2,8 +2,8 @@ use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
 use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::report::Finished;
 
-use crate::controller::build::Run;
-use crate::controller::events::chain;
+use crate::build::Run;
+use crate::telemetry::chain;
 
 /// Merges and judges `outcome`. Its ending is never superseded.
 pub fn finish(run: &Run, trial: &Trial, outcome: Outcome) -> Finished {

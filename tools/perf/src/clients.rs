@@ -5,10 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::bench::Bench;
-use crate::servers::{Kind, Servers};
-
-/// Keys, of `key:` and twelve digits in both clients.
-pub const KEYS: u32 = 100_000;
+use crate::servers::{KEYS, Kind, Servers};
 
 /// A client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

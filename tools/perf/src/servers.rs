@@ -12,7 +12,9 @@ use redisbench_testkit::servers::{RedisCluster, RedisServer, connect, free_port}
 use tempfile::TempDir;
 
 use crate::bench::Bench;
-use crate::clients::KEYS;
+
+/// Keys, of `key:` and twelve digits in all clients.
+pub const KEYS: u32 = 100_000;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -13,9 +13,11 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{Lookup, ObjectRef, store};
 use kube::runtime::watcher::Event;
 use redisbench_benchmark::conductor::WallClock;
-use redisbench_operator::controller::build::Run;
-use redisbench_operator::controller::{Compute, Context, Environment, Guarded, Settings, reconcile, retry};
+use redisbench_operator::build::Run;
+use redisbench_operator::controller::{Context, Guarded, Settings, reconcile, retry};
+use redisbench_operator::environment::{Compute, Environment};
 use redisbench_operator::tasks::TaskRegistry;
+use redisbench_operator::telemetry::chain;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -169,16 +171,6 @@ impl Operator {
         ];
         Self { name, freezer, registry, tasks }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// The true time of day.

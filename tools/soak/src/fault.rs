@@ -7,8 +7,6 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 
-use crate::scenario::{Means, REST, Scenario};
-
 /// The number of kinds.
 #[cfg(test)]
 pub const KINDS: usize = 20;
@@ -67,13 +65,27 @@ pub enum Cut {
     Reset,
 }
 
+/// What decides which faults are possible in a run.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
+pub struct Surroundings {
+    /// The servers are the soak's own.
+    pub own: bool,
+    /// They are a cluster.
+    pub cluster: bool,
+    /// A server may be told to sleep.
+    pub may_sleep: bool,
+    /// Networks can be cut.
+    pub network: bool,
+    pub shards: u32,
+    pub servers: u32,
+}
+
 impl Fault {
-    /// Draws one of the faults that are possible in `scenario`.
-    pub fn draw(rng: &mut StdRng, scenario: &Scenario, means: Means) -> Self {
+    /// Draws one of the possible faults.
+    pub fn draw(rng: &mut StdRng, surroundings: Surroundings) -> Self {
         let cut = if rng.random_bool(0.3) { Cut::Reset } else { Cut::Drop };
-        let (own, cluster) = (scenario.redis.is_own(), scenario.redis.is_cluster());
-        // The DEBUG of this fault would be counted among the load's.
-        let may_sleep = own && !scenario.commands.contains(&REST);
+        let Surroundings { own, cluster, may_sleep, network, shards, servers } = surroundings;
         // Weights. Many faults use the servers' own commands or ports, so they apply only to the soak's own servers.
         let kinds = [
             (true, 8, Kind::KillShard),
@@ -93,14 +105,14 @@ impl Fault {
             (true, 2, Kind::InterruptConductorTwice),
             (true, 5, Kind::KillConductor),
             (true, 8, Kind::StopConductor),
-            (means.network, 8, Kind::CutShard(cut)),
-            (own && means.network, 6, Kind::CutServer(cut)),
-            (means.network, 3, Kind::LosePackets(rng.random_range(1..30))),
+            (network, 8, Kind::CutShard(cut)),
+            (own && network, 6, Kind::CutServer(cut)),
+            (network, 3, Kind::LosePackets(rng.random_range(1..30))),
         ];
         let possible: Vec<_> = kinds.into_iter().filter(|(is_possible, ..)| *is_possible).collect();
         let drawn = possible.choose_weighted(rng, |(_, weight, _)| *weight);
         let kind = drawn.map_or(Kind::KillShard, |(.., kind)| *kind);
-        let targets = if kind.is_of_shard() { scenario.shards } else { scenario.redis.servers() };
+        let targets = if kind.is_of_shard() { shards } else { servers };
         // Half of them are short.
         let most = if rng.random_bool(0.5) { kind.most().min(1_500) } else { kind.most() };
         let milliseconds = if most > 0 { rng.random_range(50..most) } else { 0 };

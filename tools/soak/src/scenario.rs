@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Surroundings};
 
 /// The password of servers that require one.
 pub const PASSWORD: &str = "correct-horse-battery";
@@ -180,9 +180,19 @@ impl Scenario {
         }
         // Approximately the time until the start, the load, and the collection.
         let horizon = Duration::from_secs(4) + scenario.planned();
+        let own = scenario.redis.is_own();
+        let surroundings = Surroundings {
+            own,
+            cluster: scenario.redis.is_cluster(),
+            // The DEBUG of this fault would be counted among the load's.
+            may_sleep: own && !scenario.commands.contains(&REST),
+            network: means.network,
+            shards,
+            servers: scenario.redis.servers(),
+        };
         for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 2, 3]) {
             let at = rng.random_range(Duration::from_millis(50)..horizon);
-            scenario.faults.push((at, Fault::draw(rng, &scenario, means)));
+            scenario.faults.push((at, Fault::draw(rng, surroundings)));
         }
         scenario.faults.sort_by_key(|(at, _)| *at);
         scenario

@@ -21,7 +21,8 @@ use std::time::Duration;
 use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts, TrialPlan};
 
 use self::fake::{FakeShards, RATE};
-use super::machine::{Action, Answered, Ask, Event, Machine, Now};
+use super::event::{Action, Answered, Ask, Event, Now};
+use super::machine::Machine;
 use super::{
     Call, CallError, ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Endpoint, Failure, JournalError,
     Outcome, Progress, Reply, ShardPresence, StartRecord,

@@ -200,7 +200,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::engine::sys;
+    use crate::sys;
 
     /// Moving the rest for every piece that the socket takes would copy a large value many times over.
     #[test]

@@ -4,9 +4,9 @@ use redisbench_wire::snapshot::{Sending, Stage, Window};
 
 use super::{Filling, Kind, Load, Source};
 use crate::engine::connections::Connections;
-use crate::engine::sys;
 use crate::record::WorkerReport;
 use crate::selfcheck::RunQueue;
+use crate::sys;
 
 /// A worker's observations of itself while its load was sending.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use super::Worker;
 use crate::engine::api::EngineEvent;
 use crate::engine::load::{Kind, Load, Together};
 use crate::engine::mailbox::Command;
-use crate::engine::sys;
 use crate::record::{Recording, WorkerReport};
+use crate::sys;
 
 /// The progress of the preload.
 #[derive(Debug, Default)]

@@ -12,9 +12,9 @@ use crate::engine::exchanges::{self, Error, Outcome};
 use crate::engine::pipeline::{Class, Flight, Request};
 use crate::engine::router::Resend;
 use crate::engine::stream::Received;
-use crate::engine::sys;
 use crate::record::{Completion, Period, Recording};
 use crate::resp::{Reply, WholeReplies};
+use crate::sys;
 use crate::verify::Moment;
 
 /// The maximum number of redirects that a request follows.

@@ -3,9 +3,9 @@
 use super::Worker;
 use crate::engine::connections::Sent;
 use crate::engine::pipeline::{Class, Pipeline, Request, Waiting};
-use crate::engine::sys;
 use crate::record::{Period, Recording};
 use crate::resp::Output;
+use crate::sys;
 use crate::workload::Workload;
 
 impl Worker {

@@ -11,9 +11,9 @@ use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
-use super::{Action, Decision, Notice, Observed, RELEASE_LIMIT, Subject, TaskView, live};
-use crate::controller::build;
-use crate::tasks::Ended;
+use super::{Action, Decision, Notice, Observed, Subject, live};
+use crate::build;
+use crate::tasks::{Ended, RELEASE_LIMIT, TaskView};
 
 /// The pause before taking a run back after another conductor took over, because it rarely is still ours.
 const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);

@@ -2,12 +2,13 @@
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests, VerdictValue};
-use redisbench_benchmark::conductor::ConductStage;
+use redisbench_benchmark::conductor::{ConductStage, Progress};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tasks::Ended;
 use crate::testing::{self, benchmark, status};
 
 const NOW: &str = "2026-01-01T01:00:00Z";

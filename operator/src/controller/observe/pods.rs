@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting
 use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
-use crate::controller::build::{CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES};
+use crate::build::{CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES};
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";

@@ -5,7 +5,8 @@ use redisbench_benchmark::api::status::{EncodedHistogramStatus, TrialResult, Ver
 use redisbench_benchmark::report::Finished;
 
 use super::*;
-use crate::controller::decide::ARTIFACTS_LIMIT;
+use crate::build;
+use crate::tasks::ARTIFACTS_LIMIT;
 use crate::testing::{Fault, How};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/perf/configmaps";
@@ -291,7 +292,8 @@ async fn a_run_is_written_about_once_in_five_seconds() {
     use redisbench_wire::histogram::Kind;
     use redisbench_wire::snapshot::Tally;
 
-    use crate::controller::decide::{Observed, TaskView};
+    use crate::controller::decide::Observed;
+    use crate::tasks::TaskView;
 
     let spec = benchmark(json!({})).spec;
     for seconds in [10_u64, 60, 600] {

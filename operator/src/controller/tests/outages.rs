@@ -7,7 +7,7 @@ use redisbench_benchmark::report::Finished;
 use tokio::time::advance;
 
 use super::*;
-use crate::controller::decide::ARTIFACTS_LIMIT;
+use crate::tasks::ARTIFACTS_LIMIT;
 use crate::tasks::ConductTask;
 use crate::testing::Trouble;
 

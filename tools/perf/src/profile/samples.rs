@@ -64,7 +64,7 @@ const STARTING: &str = "starting and connecting";
 /// The groups of our own code, by parts of a source file's path. The first that fits counts.
 const SOURCES: [(&str, &[&str]); 9] = [
     ("recording", &["/hdrhistogram", "/loadgen/src/record"]),
-    ("calling the kernel", &["/engine/sys.rs", "/std/src/sys/net/", "/rustix"]),
+    ("calling the kernel", &["/loadgen/src/sys.rs", "/std/src/sys/net/", "/rustix"]),
     ("drawing and encoding", &["/loadgen/src/resp/encode", "/loadgen/src/workload"]),
     ("schedule", &["/loadgen/src/schedule"]),
     ("receiving and decoding", &["/loadgen/src/resp", "/engine/worker/receive.rs"]),
@@ -80,7 +80,7 @@ pub fn user_group(places: &[Place]) -> &'static str {
         let has = |parts: &[&str]| parts.iter().any(|part| source.contains(part));
         let is_clock = function.contains("clock") || function.contains("nanoseconds");
         match SOURCES.iter().find(|(_, parts)| has(parts)) {
-            Some(_) if is_clock && has(&["/engine/sys.rs"]) => Some("clock"),
+            Some(_) if is_clock && has(&["/loadgen/src/sys.rs"]) => Some("clock"),
             found => found.map(|(group, _)| *group),
         }
     };
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(user_group(&[library.clone(), receive.clone()]), "receiving and decoding");
         assert_eq!(user_group(&[place("add", "/x/loadgen/src/record.rs"), receive]), "recording");
         assert_eq!(user_group(&[library]), STARTING);
-        let sys = "/x/loadgen/src/engine/sys.rs";
+        let sys = "/x/loadgen/src/sys.rs";
         assert_eq!(user_group(&[place("monotonic_nanoseconds", sys)]), "clock");
         assert_eq!(user_group(&[place("send", sys)]), "calling the kernel");
     }

@@ -57,17 +57,17 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         // A time that a timestamp cannot hold does not occur in practice.
         Timestamp::try_from(self.wall_clock.now()).unwrap_or_default()
     }
 
-    pub(super) fn chance(&self) -> u64 {
+    pub(crate) fn chance(&self) -> u64 {
         (self.chance)()
     }
 
     /// A runId: a UUID of version 7 without hyphens.
-    pub(super) fn fresh_run_id(&self) -> String {
+    pub(crate) fn fresh_run_id(&self) -> String {
         let mut random = [0; 10];
         random[..8].copy_from_slice(&self.chance().to_be_bytes());
         random[8..].copy_from_slice(&self.chance().to_be_bytes()[..2]);

@@ -11,8 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use redisbench_benchmark::api::spec::Placement;
 use redisbench_benchmark::api::target::{SecretRef, TargetSecrets};
 
-use super::job::JobInput;
-use super::{CONTAINER, CONTROL_PORT, RUN_LABEL, Run};
+use super::{CONTAINER, CONTROL_PORT, JobInput, RUN_LABEL, Run};
 
 const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_PATH: &str = "/etc/redisbench/identity";

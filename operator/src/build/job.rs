@@ -4,26 +4,13 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicyRule,
 };
-use redisbench_benchmark::api::Validated;
 
-use super::{CONTAINER, Run, pod};
+use super::{CONTAINER, JobInput, pod};
 
 /// The exit code of shards for errors that a retry cannot fix.
 pub const EXIT_FATAL: i32 = 64;
 /// Retries per shard.
 pub const RETRIES: i32 = 3;
-
-/// The input for the Job of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct JobInput<'a> {
-    pub run: &'a Run,
-    /// The checked spec of the trial with the most shards.
-    pub spec: &'a Validated,
-    /// The longest that all trials may take.
-    pub longest: Duration,
-    pub image: &'a str,
-    pub pull_policy: &'a str,
-}
 
 /// The Indexed Job whose pods are the run's shards.
 pub fn job(input: &JobInput<'_>) -> Job {

@@ -4,16 +4,18 @@ mod job;
 mod pod;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::status::Artifact;
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::report::{Finished, Measurement};
 
-pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
+pub use job::{EXIT_FATAL, RETRIES, job};
 
 /// Label of all objects of a benchmark: its name.
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
@@ -36,6 +38,18 @@ pub struct Run {
     pub uid: String,
     /// The benchmark's `status.runId`.
     pub id: String,
+}
+
+/// The input for the Job of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct JobInput<'a> {
+    pub run: &'a Run,
+    /// The checked spec of the trial with the most shards.
+    pub spec: &'a Validated,
+    /// The longest that all trials may take.
+    pub longest: Duration,
+    pub image: &'a str,
+    pub pull_policy: &'a str,
 }
 
 /// Where the pieces of the full result are stored, as listed in the status.

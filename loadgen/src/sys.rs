@@ -1,5 +1,10 @@
-//! The system calls of the engine that have no safe form in the standard library. All of this crate's unsafe code is here.
-#![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "the kernel's types, in ranges that it keeps")]
+//! The system calls that have no safe form in the standard library. All of this crate's unsafe code is here.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "the kernel's types, in ranges that it keeps"
+)]
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpStream};
