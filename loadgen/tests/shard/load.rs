@@ -1,16 +1,17 @@
 //! Whole trials: the counts against the server's own, starts, aborts, limits, and the places where the password must not appear.
 
+use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Preload, TrialPlan};
-use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
 
 /// A load that only a stop ends.
-fn endless(plan: TrialPlan) -> TrialPlan {
+pub fn endless(plan: TrialPlan) -> TrialPlan {
     TrialPlan { bound: Bound::Duration { nanoseconds: 50 * SECOND }, warmup_nanoseconds: 0, ..plan }
 }
 
@@ -22,6 +23,12 @@ pub fn assert_balanced(snapshot: &Snapshot) {
     assert_eq!(operations.map(|operation| operation.tally.scheduled).sum::<u64>(), snapshot.total.scheduled);
     let recorded = snapshot.latency.response.decode(Kind::Request).unwrap().len();
     assert_eq!(recorded + snapshot.total.overflow, snapshot.total.succeeded);
+}
+
+/// No request waited in vain. On a busy machine the last ones may become due too late to be sent.
+pub fn assert_sent(total: &Tally) {
+    assert_eq!(total.unsent, total.unsent_at_end, "all others could wait: {total:?}");
+    assert!(!is_timed() || total.unsent == 0, "{total:?}");
 }
 
 #[tokio::test]
