@@ -20,6 +20,9 @@ ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_
 TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
 RESP_BENCHMARK := 0.2.5
+READERS := $(TOOLS)/readers
+HDRHISTOGRAM := 0.10.8
+PYARROW := 26.0.1
 
 # Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
 # same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
@@ -28,7 +31,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-timing test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,7 +102,7 @@ test-steps:
 	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
 	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
 	fi; \
-	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; $(MAKE) test-servers; $(MAKE) test-cost; \
+	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-exports; $(MAKE) test-selfcheck; $(MAKE) test-servers; $(MAKE) test-cost; \
 	if [ -n "$$cluster" ]; then \
 	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
 	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
@@ -120,6 +123,16 @@ test-selfcheck: packages ## run the tests that create cgroups or namespaces; nee
 	@$(E2E)/install.sh unshare:util-linux mount:mount
 	cargo test --workspace --test selfcheck --test shard -- --ignored --exact $(ROOT)
 
+# promtool comes from Debian. Python's readers come from PyPI, into target/tools.
+test-exports: packages ## read exports of a real run with promtool, and Python's hdrhistogram and pyarrow
+	@$(E2E)/install.sh promtool:prometheus python3:python3
+	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
+	[ -x $(READERS)/bin/pip ] || python3 -m venv $(READERS)
+	$(READERS)/bin/pip install --quiet hdrhistogram==$(HDRHISTOGRAM) pyarrow==$(PYARROW)
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	READERS_PYTHON=$(abspath $(READERS))/bin/python3 \
+	  cargo test --workspace --test suite -- --ignored --exact exports::other_readers_agree
+
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
 # machine's speed.
 test-timing: packages ## run the tests that depend on timing; needs root and an otherwise idle machine
@@ -127,7 +140,7 @@ test-timing: packages ## run the tests that depend on timing; needs root and an 
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
 	REDISBENCH_TIMING=1 cargo test --workspace --test shard -- --test-threads 1 changes:: sentinel:: servers::
-	cargo test --workspace --test suite -- --ignored --test-threads 1
+	cargo test --workspace --test suite -- --ignored --test-threads 1 --skip exports::
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
 # The situations run one by one for some seconds each: an hour for RUNS=10. ONLY=text selects some.
@@ -177,7 +190,7 @@ test-chart: ## test the chart's rendering
 lint: packages ## check formatting and run clippy, as required for a merge
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --workspace --no-default-features --bin kubectl-redisbench -- -D warnings
+	cargo clippy --workspace --no-default-features --features kubectl-redisbench/parquet --bin kubectl-redisbench -- -D warnings
 
 fmt: ## format the Rust code
 	cargo fmt --all

@@ -40,7 +40,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 /// External crates, and the crates that may use them directly. `benchmark` uses objects of Kubernetes, but no client.
-const RESERVED: [(&str, &[&str]); 5] = [
+const RESERVED: [(&str, &[&str]); 6] = [
     ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate"]),
     ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
     (
@@ -54,6 +54,7 @@ const RESERVED: [(&str, &[&str]); 5] = [
             "redisbench-perf",
         ],
     ),
+    ("parquet", &["kubectl-redisbench"]),
     ("prometheus-client", &["redisbench-operator"]),
     ("redis", &["redisbench-loadgen", "kubectl-redisbench", TESTKIT, "redisbench-soak", "redisbench-perf"]),
 ];

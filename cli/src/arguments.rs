@@ -1,37 +1,8 @@
-//! The command line.
+//! The arguments of the commands.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-/// Load-test Redis: run a RedisBenchmark manifest locally or on a cluster, and print its merged result.
-#[derive(Debug, Parser)]
-#[command(name = "kubectl-redisbench", bin_name = "kubectl redisbench", version, propagate_version = true)]
-pub struct Arguments {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// The subcommands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run a manifest locally, without a cluster, with child processes as shards
-    ///
-    /// Exit codes: 0: completed and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: invalid manifest or usage. 3: `verify`
-    /// found lost data or wrong replies. 4: a threshold failed, or a search missed its objective. 5: a threshold could not be judged.
-    ///
-    /// Ctrl-C aborts the benchmark and prints the partial result. A second Ctrl-C exits immediately.
-    Local(LocalArguments),
-    /// Apply a manifest to the cluster, wait until the benchmark finishes, and print the result
-    ///
-    /// Exit codes as for local. Ctrl-C aborts the benchmark after a confirmation.
-    Run(RunArguments),
-    /// Check manifests without running them, and print all errors
-    ///
-    /// Exit codes: 0: all are valid. 2: at least one is invalid.
-    Validate(ValidateArguments),
-}
+use clap::{Args, ValueEnum};
 
 /// Arguments of `local`.
 #[derive(Debug, Args)]
@@ -85,6 +56,23 @@ pub struct RunArguments {
     pub output: Output,
 }
 
+/// A finished benchmark: a name on the cluster, or files.
+#[derive(Debug, Args)]
+pub struct Source {
+    /// Name of a finished benchmark on the cluster
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    pub name: Option<String>,
+    /// A saved object, a full result, or a directory of `local --output-dir`; repeatable
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Vec<PathBuf>,
+    /// Namespace of NAME [default: the kubeconfig context's]
+    #[arg(short, long, conflicts_with = "file")]
+    pub namespace: Option<String>,
+    /// Kubeconfig context [default: the current context]
+    #[arg(long, conflicts_with = "file")]
+    pub context: Option<String>,
+}
+
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
@@ -115,14 +103,7 @@ fn secret_directory(text: &str) -> Result<(String, PathBuf), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-
-    #[test]
-    fn command_line_is_consistent() {
-        Arguments::command().debug_assert();
-    }
 
     #[test]
     fn secrets_are_directories() {

@@ -1,13 +1,19 @@
 //! `kubectl redisbench`: runs, follows and validates benchmarks, with or without a cluster.
 
+// For the JSON of `export --format memtier-json`, which has many fields.
+#![recursion_limit = "256"]
+
 mod arguments;
 mod child;
+mod command;
 mod credentials;
+mod export;
 mod files;
 mod interrupt;
 mod local;
 mod manifest;
 mod progress;
+mod reading;
 mod render;
 #[cfg(feature = "cluster")]
 mod run;
@@ -22,7 +28,7 @@ use redisbench_benchmark::api::status::{Phase, SearchEnding, ThresholdOutcome, V
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use tracing_subscriber::EnvFilter;
 
-use arguments::{Arguments, Command};
+use command::{Arguments, Command};
 
 /// The benchmark completed, and its verdict is not Invalid.
 const GOOD: u8 = 0;
@@ -45,6 +51,7 @@ async fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match Arguments::parse().command {
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
+        Command::Export(arguments) => Box::pin(export::export(&arguments)).await,
         Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
         #[cfg(feature = "cluster")]
         Command::Run(arguments) => Box::pin(run::run(&arguments)).await,

@@ -1,6 +1,6 @@
 //! A manifest: a file with one RedisBenchmark, its Secrets, and possibly other objects.
 
-mod documents;
+pub mod documents;
 
 use std::fmt;
 use std::path::Path;
@@ -10,9 +10,12 @@ use redisbench_benchmark::api::{self, RedisBenchmark, target};
 use redisbench_benchmark::plan::{self, Plan};
 use serde_json::Value;
 
+/// The API server accepts objects of 1.5 MiB, and a file may have several.
+const LARGEST_FILE: u64 = 8 << 20;
+
 const API_GROUP: &str = "redisbench.dev";
-const API_VERSION: &str = "redisbench.dev/v1alpha1";
-const KIND: &str = "RedisBenchmark";
+pub const API_VERSION: &str = "redisbench.dev/v1alpha1";
+pub const KIND: &str = "RedisBenchmark";
 
 /// A problem in a manifest, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl fmt::Debug for Manifest {
 /// # Errors
 /// All problems of the file, as far as it could be parsed.
 pub fn load(file: &Path) -> Result<Manifest, Vec<Problem>> {
-    let text = documents::read(file).map_err(|problem| vec![problem])?;
+    let text = documents::read(file, LARGEST_FILE).map_err(|problem| vec![problem])?;
     parse(&text)
 }
 
@@ -151,7 +154,7 @@ pub fn of_one_machine(benchmark: &RedisBenchmark) -> Option<Problem> {
 }
 
 #[cfg(test)]
-mod hostile;
+mod hostile_tests;
 
 #[cfg(test)]
 mod tests {

@@ -33,7 +33,19 @@ pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
         }
         Output::Yaml => serde_yaml::to_string(benchmark).context("failed to write the object as YAML")?,
     };
-    io::stdout().write_all(text.as_bytes()).context("failed to write to standard output")
+    write(text)
+}
+
+/// Writes `content` to standard output. A reader that stops early, such as `head`, is no error.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn write(content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(content.as_ref()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("failed to write to standard output"),
+    }
 }
 
 /// The table for people. Most important things first.

@@ -1,6 +1,6 @@
 //! `run`: starts a benchmark on a cluster and follows it to its end.
 
-mod answer;
+pub mod answer;
 mod apply;
 mod follow;
 
@@ -72,7 +72,11 @@ fn refuse(arguments: &RunArguments, problems: &[Problem]) -> u8 {
     USAGE
 }
 
-async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
+/// A client for the cluster of a kubeconfig's `context`, or of the current one, and its default namespace.
+///
+/// # Errors
+/// If there is no usable kubeconfig.
+pub async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
     let config = match context {
         Some(_) => {
             let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };

@@ -27,6 +27,9 @@ pub struct ServerNode {
     /// `host:port`.
     #[serde(deserialize_with = "bounded::name")]
     pub address: String,
+    /// Product and version, such as `Valkey 9.1.2`. None if it was never reported.
+    #[serde(deserialize_with = "bounded::optional_name", skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Why statistics are missing or incomplete.
     #[serde(deserialize_with = "bounded::optional_message")]
     pub note: Option<String>,

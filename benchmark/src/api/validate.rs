@@ -98,6 +98,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     };
     plan.limits = limits(&plan, &shards);
     Ok(Validated {
+        spec: Arc::new(spec.clone()),
         plan: Arc::new(plan),
         secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
         sentinel_secrets: spec.targets.first().map(TargetSecrets::of_sentinels).unwrap_or_default(),

@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{Bound, Limits, Load, TrialPlan};
 
+use super::duration::GoDuration;
 use super::limit::Threshold;
-use super::spec::{OnLost, Placement};
+use super::spec::{OnLost, Placement, RedisBenchmarkSpec};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
 use super::validate::nanoseconds;
@@ -20,6 +21,8 @@ const FINISHED_LIMIT: Duration = Duration::from_secs(600);
 /// Validated spec: building objects from it cannot fail. Only [`super::validate`] creates one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validated {
+    /// The spec of this trial alone, without sweep, repeats, search and further targets.
+    pub spec: Arc<RedisBenchmarkSpec>,
     /// The plan that the shards get.
     pub plan: Arc<TrialPlan>,
     /// Secrets for the target's servers.
@@ -49,7 +52,10 @@ impl Validated {
         }
         plan.bound = Bound::Duration { nanoseconds: nanoseconds(length) };
         plan.limits = limits(&plan, &self.shards);
-        Self { plan: Arc::new(plan), ..self.clone() }
+        let mut spec = RedisBenchmarkSpec::clone(&self.spec);
+        spec.load.open_loop.iter_mut().for_each(|open| open.rate = Some(rate));
+        spec.load.duration = Some(GoDuration::from(length));
+        Self { plan: Arc::new(plan), spec: Arc::new(spec), ..self.clone() }
     }
 }
 

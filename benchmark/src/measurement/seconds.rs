@@ -9,7 +9,7 @@ use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
 
 /// Merges the requests of `parts`. A latency is rounded up to the end of its bucket, by at most 1/32.
-pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
+pub fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
     let mut sum = Measured {
         tally: Tally::default(),
         unknown: 0,

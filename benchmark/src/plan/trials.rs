@@ -244,7 +244,7 @@ impl Plan {
 
 impl Trial {
     /// Its difference from the other trials, for people, such as `get, load.connections=8, repeat 2`.
-    fn setting(&self) -> String {
+    pub fn setting(&self) -> String {
         let rate = self.search.as_ref().map(|search| human::exact_rate(search.rate));
         let setting = rate.into_iter().chain(self.kind.parts()).collect::<Vec<_>>().join(", ");
         human::shorten(&setting, SETTING_BYTES).into_owned()

@@ -10,18 +10,18 @@ use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 use redisbench_wire::timeline::Span;
 
 use super::{STATUS_BYTES, search, stages, thresholds, verification};
-use crate::api::Validated;
 use crate::api::spec::LoadType;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
     Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
     Synchronization, ThresholdStatus, Throughput, TrialLine, TrialResult, TrialStatus, Truncated, Verdict, WorstSecond,
 };
+use crate::api::{RedisBenchmarkSpec, Validated};
 use crate::measurement::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::measurement::{Cleanup, Ending, Outcome};
 use crate::plan::{Plan, Trial};
 use crate::quantile::Quantile;
-use crate::report::measurement::{self, Measurement};
+use crate::report::measurement::{self, Measurement, Versions};
 use crate::verdict::{self, verdict};
 use crate::{human, measurement::latencies, measurement::topology};
 
@@ -126,6 +126,7 @@ impl Finished {
         {
             let verdict = verdict(&trial.spec, &outcome, &merged);
             step = trial.search.as_ref().map(|step| search::step(step, &trial.spec, &outcome, &merged, &verdict));
+            let place = (place, trial.setting());
             finished.measured(&merged, measurement((name, run), place, &trial.spec, outcome, &merged, verdict)?)?;
         }
         finished.line = finished.line_of(&trial.kind);
@@ -160,16 +161,19 @@ impl Finished {
 
 fn measurement(
     (name, run): (&str, &str),
-    trial: TrialStatus,
+    (trial, setting): (TrialStatus, String),
     spec: &Validated,
     outcome: Outcome,
     merged: &Merged,
     verdict: Verdict,
 ) -> Result<Measurement, HistogramError> {
     let several = (trial.of > 1).then_some(trial.index);
+    let trial = TrialStatus { setting: several.map(|_| setting).filter(|setting| !setting.is_empty()), ..trial };
     let whole = Measurement {
         benchmark: name.to_owned(),
         run_id: run.to_owned(),
+        spec: Some(Box::new(as_it_ran(spec))),
+        versions: Versions::of(merged.servers.as_ref()),
         synchronization: synchronization(&outcome, merged),
         topology: merged.topology.report(outcome.start_at_unix_nanoseconds),
         thresholds: thresholds::finished(&outcome.thresholds, merged, several),
@@ -180,10 +184,17 @@ fn measurement(
     Ok(Measurement { shards: measurement::shard_records(outcome), ..whole })
 }
 
+/// The spec of a trial, at the servers that its load went to: throwaway servers replace those of the manifest.
+fn as_it_ran(spec: &Validated) -> RedisBenchmarkSpec {
+    let mut own = RedisBenchmarkSpec::clone(&spec.spec);
+    own.targets.iter_mut().for_each(|target| target.endpoints.clone_from(&spec.plan.target.endpoints));
+    own
+}
+
 impl Measurement {
     /// Cuts it to what a status has room for, beside the names of `pieces` artifacts.
     fn shorten(&mut self, pieces: usize) -> Result<(), serde_json::Error> {
-        (self.histograms, self.seconds, self.shards) = (None, Vec::new(), Vec::new());
+        (self.spec, self.histograms, self.seconds, self.shards) = (None, None, Vec::new(), Vec::new());
         self.topology = topology::shortened(std::mem::take(&mut self.topology));
         let beside = CONDITIONS_BYTES
             + serde_json::to_vec(&self.topology)?.len()

@@ -2,13 +2,15 @@
 
 mod seconds;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
-use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::snapshot::{ServerStats, Snapshot};
 use redisbench_wire::{Probe, limits};
 use serde::{Deserialize, Serialize};
 
+use crate::api::RedisBenchmarkSpec;
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
 use crate::measurement::merge::{Measured, Merged};
 use crate::measurement::{Outcome, ShardOutcome};
@@ -38,6 +40,12 @@ pub struct Measurement {
     /// The run's identity.
     pub run_id: String,
     pub trial: TrialStatus,
+    /// The spec of this trial as it ran, with the defaults: one target, and the values of its sweep, preset or search. Secrets are only
+    /// named. None in results of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Box<RedisBenchmarkSpec>>,
+    #[serde(default)]
+    pub versions: Versions,
     pub result: TrialResult,
     pub verdict: Verdict,
     /// Start skew and clock uncertainty of the shards.
@@ -59,6 +67,27 @@ pub struct Measurement {
     /// Set if the shards' snapshots were omitted because the document was too large.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shards_left_out: bool,
+}
+
+/// Versions of the programs behind a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// Of redisbench. None in results of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redisbench: Option<String>,
+    /// Of the target's servers, such as `Valkey 9.1.2`, each once. Empty if unknown, such as without `measurement.serverStats`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+}
+
+impl Versions {
+    /// Of this program, and of the servers that reported one.
+    pub fn of(servers: Option<&ServerStats>) -> Self {
+        let servers = servers.into_iter().flat_map(|servers| &servers.nodes);
+        let each: BTreeSet<_> = servers.filter_map(|node| node.version.clone()).collect();
+        Self { redisbench: Some(env!("CARGO_PKG_VERSION").to_owned()), servers: each.into_iter().collect() }
+    }
 }
 
 /// All merged histograms of a trial.
@@ -188,6 +217,8 @@ impl Measurement {
             benchmark: String::new(),
             run_id: String::new(),
             trial,
+            spec: None,
+            versions: Versions::default(),
             result,
             verdict,
             synchronization: Synchronization::default(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use redisbench_statistics::Direction;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::Tally;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
@@ -159,25 +159,28 @@ pub struct Experiment {
 }
 
 /// One cell, with the distribution of response time over all its trials.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CellRecord {
+pub struct CellRecord {
     #[serde(flatten)]
-    result: CellResult,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    histogram: Option<EncodedHistogram>,
+    pub result: CellResult,
+    /// None if the trials could not be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
 }
 
-#[derive(Serialize)]
+/// The document of a run of several trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ExperimentDocument<'a> {
-    format: &'static str,
-    benchmark: &'a str,
-    run_id: &'a str,
-    trials: &'a [TrialLine],
-    cells: &'a [CellRecord],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    comparison: &'a [ComparisonResult],
+pub struct ExperimentDocument {
+    /// [`FORMAT`].
+    pub format: String,
+    pub benchmark: String,
+    pub run_id: String,
+    pub trials: Vec<TrialLine>,
+    pub cells: Vec<CellRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparison: Vec<ComparisonResult>,
 }
 
 impl Experiment {
@@ -203,7 +206,14 @@ impl Experiment {
         trials: &[TrialLine],
         comparison: &[ComparisonResult],
     ) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells, comparison };
+        let document = ExperimentDocument {
+            format: FORMAT.to_owned(),
+            benchmark: benchmark.to_owned(),
+            run_id: run_id.to_owned(),
+            trials: trials.to_vec(),
+            cells: self.cells.clone(),
+            comparison: comparison.to_vec(),
+        };
         Ok(measurement::pieces(DOCUMENT, &serde_json::to_string(&document)?, measurement::PIECE_BYTES))
     }
 

@@ -8,25 +8,22 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// The API server accepts objects of 1.5 MiB, and a file may have several.
-const LARGEST_FILE: u64 = 8 << 20;
-
 /// Reads all of `file`, or of standard input for `-`.
 ///
 /// # Errors
-/// If it cannot be read, is too large or is not text.
-pub fn read(file: &Path) -> Result<String, Problem> {
+/// If it cannot be read, is larger than `most` bytes or is not text.
+pub fn read(file: &Path, most: u64) -> Result<String, Problem> {
     let mut text = String::new();
     let unreadable = |error: std::io::Error| Problem::file(format!("cannot be read: {error}"));
-    let bounded = LARGEST_FILE + 1;
+    let bounded = most + 1;
     let length = if file == Path::new("-") {
         std::io::stdin().lock().take(bounded).read_to_string(&mut text)
     } else {
         std::fs::File::open(file).map_err(unreadable)?.take(bounded).read_to_string(&mut text)
     }
     .map_err(unreadable)?;
-    if length as u64 > LARGEST_FILE {
-        return Err(Problem::file(format!("is larger than {} MiB", LARGEST_FILE >> 20)));
+    if length as u64 > most {
+        return Err(Problem::file(format!("is larger than {} MiB", most >> 20)));
     }
     Ok(text)
 }

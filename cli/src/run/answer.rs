@@ -14,10 +14,24 @@ pub struct Question<'a> {
     pub namespace: &'a str,
 }
 
+/// For a cluster without our custom resource definition.
+pub const NOT_INSTALLED: &str = "the cluster has no RedisBenchmark API; install the chart redisbench-operator first";
+
+/// The error of a call, with the server's message and how to fix it.
+pub fn error(error: kube::Error, question: Question<'_>) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::anyhow!(explain(&status, question)),
+        error => anyhow::Error::new(error).context(format!("failed to {}", question.what)),
+    }
+}
+
 /// The server's message and how to fix it, on one line.
 pub fn explain(status: &Status, question: Question<'_>) -> String {
     let message = one_line(&status.message);
     let Question { what, verb, resource, namespace } = question;
+    if status.code == 404 && message.starts_with("404 page") && resource == "redisbenchmarks" {
+        return NOT_INSTALLED.to_owned();
+    }
     let way_out = match status.code {
         401 => "; log in to the cluster again".to_owned(),
         403 => format!(

@@ -19,9 +19,6 @@ pub enum ApplyError {
     /// The manifest must be changed.
     #[error("the manifest was refused")]
     Refused(Vec<Problem>),
-    /// The cluster does not have the custom resource definition.
-    #[error("the cluster has no RedisBenchmark API; install the chart redisbench-operator first")]
-    NotInstalled,
     /// The API server refused.
     #[error("{0}")]
     Answered(String),
@@ -98,9 +95,6 @@ fn refused(error: kube::Error, question: Question<'_>) -> ApplyError {
         kube::Error::Api(status) if matches!(status.code, 400 | 422) => {
             ApplyError::Refused(vec![Problem::file(format!("refused by the API server: {}", status.message))])
         }
-        kube::Error::Api(status) if status.code == 404 && status.message.starts_with("404 page") => {
-            ApplyError::NotInstalled
-        }
         kube::Error::Api(status) => ApplyError::Answered(answer::explain(status, question)),
         _ => ApplyError::Api { what: question.what, source: error },
     }
@@ -118,7 +112,7 @@ mod tests {
         let question =
             Question { what: "look for the benchmark", verb: "get", resource: "redisbenchmarks", namespace: "perf" };
         let error = refused(kube::Error::Api(Box::new(answer)), question);
-        assert!(matches!(error, ApplyError::NotInstalled), "{error:?}");
+        assert_eq!(error.to_string(), answer::NOT_INSTALLED);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `run` with a fake API server, which has one benchmark and one Secret.
+//! `run` and `export` with a fake API server, which has one benchmark, one Secret, and what a test adds.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,6 +28,9 @@ const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenc
 const BENCHMARKS: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks";
 const SECRET: &str = "/api/v1/namespaces/perf/secrets/login";
 
+/// Status code and message.
+type Refusal = (u16, &'static str);
+
 /// The server's behaviour besides storing objects.
 #[derive(Clone, Default)]
 struct Script {
@@ -38,7 +41,9 @@ struct Script {
     /// The status that a watch delivers once `spec.abort` is true.
     aborted: Option<Value>,
     /// How an apply is refused.
-    refusal: Option<(u16, &'static str)>,
+    refusal: Option<Refusal>,
+    /// Other objects by path, or how reading them is refused.
+    others: Vec<(String, Result<Value, Refusal>)>,
 }
 
 #[derive(Clone, Default)]
@@ -65,13 +70,26 @@ fn benchmark(status: &Value) -> Value {
     object
 }
 
+/// How a server answers for a path that it does not have.
+const NO_PATH: &str = "404 page not found";
+
 fn failure(code: u16, message: &str) -> Response {
+    let status = StatusCode::from_u16(code).unwrap();
+    if message == NO_PATH {
+        return (status, message.to_owned()).into_response();
+    }
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message,
         "reason": if code == 404 { "NotFound" } else { "Invalid" }});
-    (StatusCode::from_u16(code).unwrap(), axum::Json(body)).into_response()
+    (status, axum::Json(body)).into_response()
 }
 
 async fn serve(State(server): State<Server>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let other = server.script.others.iter().find(|(path, _)| method == Method::GET && path == uri.path());
+    match other {
+        Some((_, Ok(object))) => return axum::Json(object).into_response(),
+        Some((_, Err((code, message)))) => return failure(*code, message),
+        None => {}
+    }
     let watching = uri.query().is_some_and(|query| query.contains("watch=true"));
     match (method, uri.path(), watching) {
         (Method::GET, BENCHMARK, _) => match &server.script.before {
@@ -98,7 +116,7 @@ async fn serve(State(server): State<Server>, method: Method, uri: Uri, headers: 
                 _ => failure(404, "not found"),
             }
         }
-        _ => failure(404, "404 page not found"),
+        _ => failure(404, "not found"),
     }
 }
 
@@ -135,8 +153,12 @@ async fn start(script: Script) -> (Server, TempDir) {
 }
 
 fn program(directory: &TempDir, arguments: &[&str]) -> Program {
+    command(directory, &[&["run", "-f", "-"], arguments].concat())
+}
+
+fn command(directory: &TempDir, arguments: &[&str]) -> Program {
     let (config, manifest) = (directory.path().join("config"), GOOD.to_owned() + OTHERS);
-    run_with(&[&["run", "-f", "-"], arguments].concat(), &manifest, &[("KUBECONFIG", config.to_str().unwrap())])
+    run_with(arguments, &manifest, &[("KUBECONFIG", config.to_str().unwrap())])
 }
 
 async fn finish(program: Program) -> (Option<i32>, String, String) {
@@ -217,7 +239,7 @@ async fn refusals_are_about_the_manifest() {
 
 #[tokio::test]
 async fn cluster_without_the_chart_is_told_apart() {
-    let refusal = Some((404, "404 page not found"));
+    let refusal = Some((404, NO_PATH));
     let (_server, directory) = start(Script { refusal, ..Script::default() }).await;
     let (code, _, stderr) = finish(program(&directory, &[])).await;
     assert_eq!(code, Some(1));
@@ -276,4 +298,84 @@ async fn interrupt_aborts_and_waits_for_the_result() {
         (uri.path(), kind.as_str(), body),
         (BENCHMARK, "application/merge-patch+json", &json!({"spec": {"abort": true}}))
     );
+}
+
+/// The full result of a trial with 20 requests.
+fn result() -> String {
+    let result = json!({
+        "format": "redisbench.dev/result/v1", "benchmark": "tiny", "runId": "run",
+        "trial": {"index": 0, "of": 1, "attempt": 1},
+        "result": {
+            "requests": {"scheduled": 20, "succeeded": 20, "errors": 0, "unsent": 0, "late": 0, "redirected": 0},
+            "throughput": {"achievedPerSecond": 20, "minPerSecond": 20, "maxPerSecond": 20},
+            "bandwidth": {"sentBytesPerSecond": 1, "receivedBytesPerSecond": 1},
+            "responseTime": {"p50Nanoseconds": 1_000_000, "maxNanoseconds": 2_000_000},
+        },
+        "verdict": {"value": "Valid", "limitedBy": "Unknown"},
+        "synchronization": {"startSkewMicroseconds": 0, "clockUncertaintyMicroseconds": 0, "commonWindowMilliseconds": 1000},
+        "topology": {"primaries": 1, "replicas": 0}, "seconds": [], "shards": [],
+    });
+    result.to_string()
+}
+
+/// A benchmark whose full result has two pieces, of which only the first `stored` are there.
+fn finished(stored: usize) -> Script {
+    let artifact =
+        |index: usize| json!({"name": format!("result.json.00{index}"), "configMap": format!("tiny-result-{index}")});
+    let mut status = succeeded();
+    status["runId"] = "run".into();
+    status["artifacts"] = [0, 1].map(artifact).to_vec().into();
+    let document = result();
+    let (first, second) = document.split_at(document.len() / 2);
+    let map = |(index, text): (usize, &str)| {
+        let name = format!("tiny-result-{index}");
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+            "data": {format!("result.json.00{index}"): text}});
+        (format!("/api/v1/namespaces/perf/configmaps/{name}"), Ok(object))
+    };
+    let others = [first, second].into_iter().enumerate().take(stored).map(map).collect();
+    Script { before: Some(status), others, ..Script::default() }
+}
+
+const EXPORT: [&str; 4] = ["export", "tiny", "--format", "csv"];
+
+#[tokio::test]
+async fn pieces_of_a_result_are_joined() {
+    let (_server, directory) = start(finished(2)).await;
+    let (code, stdout, stderr) = finish(command(&directory, &EXPORT)).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let lines: Vec<_> = stdout.lines().skip(1).collect();
+    assert_eq!(lines, [r#""all","20.00","","","1.000000","","","2.000000""#]);
+}
+
+#[tokio::test]
+async fn what_is_missing_of_a_result_is_named() {
+    let forbidden =
+        |path: &str, message| Script { others: vec![(path.to_owned(), Err((403, message)))], ..finished(0) };
+    let maps = "/api/v1/namespaces/perf/configmaps/tiny-result-0";
+    for (script, code, said) in [
+        (
+            finished(1),
+            2,
+            "configmap/tiny-result-1: result.json.001: is missing: the full result was deleted or changed;",
+        ),
+        (forbidden(maps, "configmaps is forbidden"), 1, "kubectl -n perf auth can-i get configmaps"),
+        (forbidden(BENCHMARK, "redisbenchmarks is forbidden"), 1, "kubectl -n perf auth can-i get redisbenchmarks"),
+        (Script::default(), 2, "redisbenchmark/tiny: metadata.name: is not in namespace perf; list all with"),
+        (
+            Script { others: vec![(BENCHMARK.to_owned(), Err((404, NO_PATH)))], ..Script::default() },
+            1,
+            "install the chart redisbench-operator first",
+        ),
+        (
+            Script { before: Some(json!({"phase": "Running"})), ..Script::default() },
+            2,
+            "redisbenchmark/tiny: status.phase: is Running, so there is no result yet; wait with kubectl wait",
+        ),
+    ] {
+        let (_server, directory) = start(script).await;
+        let (exit, stdout, stderr) = finish(command(&directory, &EXPORT)).await;
+        assert_eq!((exit, stdout.as_str()), (Some(code), ""), "{stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(said), "{said}\n{stderr}");
+    }
 }

@@ -9,6 +9,7 @@
 mod cluster;
 mod examples;
 mod experiments;
+mod exports;
 mod local;
 mod output;
 mod presets;

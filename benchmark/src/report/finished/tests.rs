@@ -1,4 +1,4 @@
-use redisbench_wire::snapshot::{ErrorTally, NodeTally, OperationTally, Snapshot};
+use redisbench_wire::snapshot::{ErrorTally, NodeTally, OperationTally, ServerNode, ServerStats, Snapshot};
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
 
 use super::super::Subject;
@@ -58,6 +58,27 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     outcome.timeline =
         vec![Span { seconds: 60, ..second(0, 60_000) }, second(60, 2_000), second(69, 2_000), second(70, 7)];
     assert_eq!(finished(&outcome).measurement.unwrap().result.bandwidth.sent_bytes_per_second, 400);
+}
+
+#[test]
+fn the_full_result_has_the_spec_and_the_versions_behind_it() {
+    let server = |version: Option<&str>| ServerNode { version: version.map(str::to_owned), ..ServerNode::default() };
+    let nodes = vec![server(Some("Valkey 9.1.2")), server(None), server(Some("Valkey 9.1.2"))];
+    let mut first = snapshot(0, &[1_450_000; 2_000]);
+    first.servers = Some(ServerStats { nodes, not_compared: Vec::new() });
+    let finished = finished(&outcome(vec![first]));
+    let whole = Measurement::read(finished.pieces.iter().map(|(_, piece)| piece.as_str())).unwrap();
+    let spec = whole.spec.as_ref().unwrap();
+    assert_eq!((spec.load.connections, spec.load.open_loop.as_ref().unwrap().rate), (4_000, Some(1_000)));
+    assert_eq!(whole.versions.servers, ["Valkey 9.1.2"]);
+    assert_eq!(whole.versions.redisbench.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    // Results of earlier versions have neither.
+    let mut earlier = serde_json::to_value(&whole).unwrap();
+    let fields = earlier.as_object_mut().unwrap();
+    assert!(fields.remove("spec").is_some() && fields.remove("versions").is_some());
+    let earlier: Measurement = serde_json::from_value(earlier).unwrap();
+    assert_eq!((earlier.spec, earlier.versions), (None, Versions::default()));
+    assert_eq!(earlier.result, whole.result);
 }
 
 /// Two operations over two shards with different shares, second by second.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redisbench_wire::limits;
 use redisbench_wire::snapshot::ServerSample;
 
 /// The most commands kept per server; modules add some hundreds.
@@ -9,11 +10,17 @@ const COMMANDS: usize = 4096;
 /// Fields that show a running child process.
 const CHILDREN: &[&str] = &["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "module_fork_in_progress"];
 
+/// Products and the fields with their versions. Redis comes last, because others report a Redis that they are compatible with.
+const PRODUCTS: &[(&str, &str)] =
+    &[("Valkey", "valkey_version"), ("Dragonfly", "dragonfly_version"), ("Redis", "redis_version")];
+
 /// One answer to INFO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// Identifies the process; changes on a restart.
     pub run_id: Option<String>,
+    /// Product and version, such as `Valkey 9.1.2`.
+    pub version: Option<String>,
     /// Whether the server is a replica.
     pub replica: bool,
     /// The server's clock, in microseconds.
@@ -76,6 +83,10 @@ impl Info {
         };
         Self {
             run_id: all.get("run_id").map(|id| (*id).to_owned()),
+            version: PRODUCTS
+                .iter()
+                .find_map(|(product, field)| Some(format!("{product} {}", all.get(field)?)))
+                .filter(|version| version.len() <= limits::NAME_BYTES),
             replica: all.get("role") == Some(&"slave"),
             server_microseconds: number("server_time_usec"),
             cpu: cpu(true, "_main_thread").or_else(|| cpu(false, "")),
@@ -168,6 +179,16 @@ mod tests {
         assert_eq!((info.forks, info.has_child, info.event_loop_microseconds), (None, false, None));
         assert_eq!(Info::parse("used_cpu_sys:1\r\n").cpu, None);
         assert_eq!(Info::parse("a\nb:\n:c\nused_memory:-1\ndb:keys=3\ndbx:keys=4\n"), Info::default());
+    }
+
+    #[test]
+    fn a_server_is_named_by_its_own_version() {
+        let version = |text: &str| Info::parse(text).version;
+        assert_eq!(version("redis_version:8.2.1\r\n").as_deref(), Some("Redis 8.2.1"));
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n";
+        assert_eq!(version(valkey).as_deref(), Some("Valkey 9.1.2"));
+        assert_eq!(version("role:master\r\n"), None);
+        assert_eq!(version(&format!("redis_version:{}\r\n", "9".repeat(5_000))), None);
     }
 
     #[test]

@@ -126,6 +126,7 @@ impl Node {
         let seen = &mut self.seen;
         seen.most_clients = seen.most_clients.max(sample.connected_clients);
         seen.was_loading |= sample.loading;
+        seen.version = info.version.clone().or(seen.version.take());
         seen.busiest_received_bytes_per_second =
             seen.busiest_received_bytes_per_second.max(info.received_bytes_per_second);
         seen.busiest_sent_bytes_per_second = seen.busiest_sent_bytes_per_second.max(info.sent_bytes_per_second);

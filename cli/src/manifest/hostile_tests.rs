@@ -1,15 +1,26 @@
-//! Malformed manifests of all kinds. See `redisbench_testkit::hostile`.
+//! Malformed manifests and results of all kinds. See `redisbench_testkit::hostile`.
 
 use redisbench_testkit::hostile::{Meter, Target, drive};
 
 use super::{compile, parse};
+use crate::export::sample;
+use crate::reading;
 
 #[global_allocator]
 static METER: Meter = Meter;
 
-const TARGETS: [Target; 1] = [
+const TARGETS: [Target; 2] = [
     // YAML is parsed into two trees of values. Aliases may repeat their content a limited number of times.
     Target { name: "manifest", run: manifest, seeds, words, memory: (64 << 20, 1024), cases: 400 },
+    // Exported in every format, with a histogram per second and operation at a time.
+    Target {
+        name: "result",
+        run: reading::tests::hostile,
+        seeds: results,
+        words,
+        memory: (128 << 20, 4096),
+        cases: 100,
+    },
 ];
 
 #[test]
@@ -36,6 +47,10 @@ fn seeds() -> Vec<Vec<u8>> {
     });
     let texts = [quickstart.to_owned(), format!("{quickstart}{secret}"), json.unwrap_or_default(), bomb];
     texts.map(String::into_bytes).to_vec()
+}
+
+fn results() -> Vec<Vec<u8>> {
+    vec![serde_json::to_vec(&sample::trial()).unwrap_or_default()]
 }
 
 fn words() -> Vec<String> {

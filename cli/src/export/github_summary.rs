@@ -1,0 +1,151 @@
+//! Markdown for the summary of a workflow: the verdict, the numbers with their intervals, thresholds and comparisons.
+
+use std::fmt::Write as _;
+
+use redisbench_benchmark::api::status::{Latencies, Percentile, Requests, Verdict, VerdictValue};
+use redisbench_benchmark::human;
+use redisbench_benchmark::measurement::latencies;
+use redisbench_benchmark::report::Measurement;
+use redisbench_benchmark::report::conditions::{condition, find};
+
+use super::csv::rate;
+use super::{ExportError, setting};
+use crate::reading::Reading;
+
+#[expect(clippy::unnecessary_wraps, reason = "other formats can fail")]
+pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
+    let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    let worst = reading.measurements.iter().map(|trial| &trial.verdict).max_by_key(|verdict| verdict.value);
+    let mut text = String::new();
+    match verdict.or(worst) {
+        Some(verdict) => headline(&mut text, reading.name(), verdict),
+        None => {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "## {}: not measured\n", plain(reading.name()));
+        }
+    }
+    if let Some(failed) = status.and_then(|status| find(status, condition::FAILED)).filter(|one| one.status == "True") {
+        let _ = writeln!(text, "{}\n", plain(&failed.message));
+    }
+    numbers(&mut text, &reading.measurements);
+    let thresholds = match status {
+        Some(status) => status.thresholds.iter().collect::<Vec<_>>(),
+        None => reading.measurements.iter().flat_map(|trial| &trial.thresholds).collect(),
+    };
+    if !thresholds.is_empty() {
+        text.push_str("| threshold | outcome | observed |\n| --- | --- | --- |\n");
+        for one in thresholds {
+            let _ = writeln!(text, "| {} | **{:?}** | {} |", plain(&one.name), one.outcome, plain(&one.message));
+        }
+        text.push('\n');
+    }
+    if let Some(found) = status.and_then(|status| status.search.as_ref()) {
+        let _ = writeln!(text, "{}\n", plain(&found.message));
+    }
+    let comparisons = status.map_or(&[][..], |status| &status.comparison);
+    let recorded = reading.experiment.as_ref().map_or(&[][..], |all| &all.comparison);
+    let comparisons = if comparisons.is_empty() { recorded } else { comparisons };
+    for one in comparisons {
+        let Some(metric) = one.metrics.first() else { continue };
+        let interval = metric.low_millionths.zip(metric.high_millionths);
+        let interval = interval.map(|(low, high)| format!(" ({} to {})", human::change(low), human::change(high)));
+        let change = metric.ratio_millionths.map(human::change).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "- {} against {}: **{:?}**, {:?} {change}{}",
+            plain(&one.target),
+            plain(&one.baseline),
+            one.outcome,
+            metric.metric,
+            interval.unwrap_or_default()
+        );
+    }
+    if !comparisons.is_empty() {
+        text.push('\n');
+    }
+    if let Some(first) = reading.measurements.first() {
+        let own = first.versions.redisbench.iter().map(|version| format!("redisbench {version}"));
+        let versions: Vec<_> = own.chain(first.versions.servers.iter().cloned()).collect();
+        if !versions.is_empty() {
+            let _ = writeln!(text, "{}", plain(&versions.join(", ")));
+        }
+    }
+    Ok(text.into_bytes())
+}
+
+fn headline(text: &mut String, name: &str, verdict: &Verdict) {
+    let _ = writeln!(text, "## {}: {:?}\n", plain(name), verdict.value);
+    let component = verdict.component.iter().map(|component| format!(" ({})", plain(component))).collect::<String>();
+    let _ = writeln!(text, "Limited by {:?}{component}.\n", verdict.limited_by);
+    for reason in &verdict.reasons {
+        let severity = match reason.severity {
+            VerdictValue::Valid => "note".to_owned(),
+            worse => format!("**{worse:?}**"),
+        };
+        let _ = writeln!(text, "- {severity} {:?}: {}", reason.reason, plain(&reason.message));
+    }
+    if !verdict.reasons.is_empty() {
+        text.push('\n');
+    }
+}
+
+/// A row per trial; of a single trial also one per operation.
+fn numbers(text: &mut String, trials: &[Measurement]) {
+    let Some(first) = trials.first() else { return };
+    let percentiles: Vec<_> =
+        first.result.response_time.percentiles.iter().map(|one| one.percentile.as_str()).collect();
+    let heads: String = percentiles.iter().map(|percentile| format!(" p{percentile} |")).collect();
+    let lines: String = percentiles.iter().map(|_| " ---: |").collect();
+    let _ = writeln!(text, "| | rate | succeeded | errors |{heads}\n| --- | ---: | ---: | ---: |{lines}");
+    for trial in trials {
+        let name = setting(trial).unwrap_or_else(|| "all".to_owned());
+        let result = &trial.result;
+        row(text, &name, result.throughput.achieved_per_second, &result.requests, &result.response_time, &percentiles);
+    }
+    if let ([only], [_, _, ..]) = (trials, first.result.operations.as_slice()) {
+        for operation in &only.result.operations {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a rate in 64 bits")]
+            let rate = rate(only, &operation.requests).round() as u64;
+            row(text, &operation.name, rate, &operation.requests, &operation.response_time, &percentiles);
+        }
+    }
+    text.push('\n');
+}
+
+fn row(text: &mut String, name: &str, rate: u64, requests: &Requests, times: &Latencies, percentiles: &[&str]) {
+    let errors = human::share(requests.errors.saturating_add(requests.unsent), requests.scheduled);
+    let _ =
+        write!(text, "| {} | {} | {} | {errors} |", plain(name), human::rate(rate), human::count(requests.succeeded));
+    for percentile in percentiles {
+        let found = times.percentiles.iter().find(|one| one.percentile == *percentile);
+        let _ = write!(text, " {} |", found.map(cell).unwrap_or_default());
+    }
+    text.push('\n');
+}
+
+/// A percentile with its interval, or why it is unknown.
+fn cell(found: &Percentile) -> String {
+    let interval = found.low_nanoseconds.zip(found.high_nanoseconds);
+    let interval = interval.map(|(low, high)| format!(" ({} to {})", human::latency(low), human::latency(high)));
+    match (latencies::percentile(found), found.needed_requests) {
+        (Some(value), _) => value + &interval.unwrap_or_default(),
+        (None, Some(needed)) => format!("needs {} requests", human::count(needed)),
+        (None, None) => String::new(),
+    }
+}
+
+/// Text that Markdown leaves as it is, in a cell of a table too.
+fn plain(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut plain = String::with_capacity(one_line.len());
+    for character in one_line.chars() {
+        match character {
+            '<' => plain.push_str("&lt;"),
+            '&' => plain.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '#' => plain.extend(['\\', character]),
+            other => plain.push(other),
+        }
+    }
+    plain
+}

@@ -1,0 +1,213 @@
+//! Every format of the same trial, against what was recorded. `UPDATE=1` records it again.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use redisbench_benchmark::api::status::{Phase, RedisBenchmarkStatus};
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn written(name: &str, reading: &Reading) -> Result<Vec<u8>, ExportError> {
+    (FORMATS.iter().find(|format| format.name == name).unwrap().write)(reading)
+}
+
+/// Every format, whether possible or not.
+pub fn export_all(reading: &Reading) {
+    for format in FORMATS {
+        let _ = (format.write)(reading);
+    }
+}
+
+fn document(reading: &Reading) -> Value {
+    serde_json::from_slice(&written("memtier-json", reading).unwrap()).unwrap()
+}
+
+#[test]
+fn text_is_as_recorded() {
+    for name in ["csv", "github-summary", "hgrm", "jsonl", "junit", "openmetrics"] {
+        let text = String::from_utf8(written(name, &sample::reading()).unwrap()).unwrap();
+        let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/recorded").join(name);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&recorded, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&recorded).unwrap(), "{name}");
+    }
+}
+
+/// The fields of memtier's JSON that scripts read.
+#[test]
+fn memtier_json_has_the_fields_of_memtier() {
+    let found = document(&sample::reading());
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&found), ["ALL STATS", "configuration", "run information"]);
+    let run = json!({"Threads": 2, "Connections per thread": 4, "Seconds": 2, "Format version": 2});
+    assert_eq!(found["run information"], run);
+    let all = &found["ALL STATS"];
+    assert_eq!(keys(all), ["GET", "Gets", "Runtime", "SET", "Sets", "Totals"]);
+    let runtime = json!({"Start time": 1_795_435_201_000_u64, "Finish time": 1_795_435_203_000_u64,
+        "Total duration": 2_000, "Time unit": "MILLISECONDS", "Interrupted": "false"});
+    assert_eq!(all["Runtime"], runtime);
+    let section = [
+        "Accumulated Latency",
+        "Average Latency",
+        "Count",
+        "Hits/sec",
+        "KB/sec",
+        "KB/sec RX",
+        "KB/sec RX/TX",
+        "KB/sec TX",
+        "Latency",
+        "Max Latency",
+        "Min Latency",
+        "Misses/sec",
+        "Ops/sec",
+        "Percentile Latencies",
+        "Time-Serie",
+    ];
+    assert_eq!(keys(&all["Gets"]), section);
+    let mut totals = section.map(str::to_owned).to_vec();
+    totals.extend(["Connection Errors".to_owned(), "Connection Errors/sec".to_owned()]);
+    totals.sort();
+    assert_eq!(keys(&all["Totals"]), totals);
+    assert_eq!((&all["Gets"]["Ops/sec"], &all["Gets"]["Hits/sec"]), (&json!(250.0), &json!(200.0)));
+    assert_eq!((&all["Totals"]["Count"], &all["Totals"]["KB/sec RX"]), (&json!(1_000), &json!(4.0)));
+    let percentiles = &all["Totals"]["Percentile Latencies"];
+    assert_eq!(keys(percentiles), ["Histogram log format", "p50.00", "p90.00", "p95.00", "p99.00", "p99.90", "p99.99"]);
+    // Too few requests for the last two.
+    assert!(percentiles["p99.00"].as_f64().unwrap() > 9.89 && percentiles["p99.90"].is_null(), "{percentiles}");
+    let second = &all["Totals"]["Time-Serie"]["1"];
+    let of_second = [
+        "Accumulated Latency",
+        "Average Latency",
+        "Bytes RX",
+        "Bytes TX",
+        "Count",
+        "Max Latency",
+        "Min Latency",
+        "p50.00",
+        "p99.00",
+        "p99.90",
+    ];
+    assert_eq!(keys(second), of_second);
+    assert_eq!((&second["Count"], &second["p99.00"]), (&json!(500), &Value::Null));
+    assert_eq!(keys(&all["GET"][0]), ["<=msec", "percent"]);
+    assert_eq!(all["GET"].as_array().unwrap().last().unwrap()["percent"], 100.0);
+}
+
+#[test]
+fn memtier_json_has_no_credentials() {
+    let found = document(&sample::reading());
+    assert!(found["configuration"].as_object().unwrap().keys().all(|key| key != "authenticate"));
+    assert!(!found.to_string().contains("login"));
+    assert_eq!((&found["configuration"]["server"], &found["configuration"]["port"]), (&json!("redis"), &json!(6379)));
+}
+
+#[test]
+fn a_histogram_for_memtier_is_of_microseconds() {
+    let found = document(&sample::reading());
+    let encoded = &found["ALL STATS"]["Totals"]["Percentile Latencies"]["Histogram log format"]["Compressed Histogram"];
+    let bytes = STANDARD.decode(encoded.as_str().unwrap()).unwrap();
+    let histogram: hdrhistogram::Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+    assert_eq!(
+        (histogram.len(), histogram.min(), histogram.value_at_quantile(0.5)),
+        (1_000, 11, 5_003),
+        "10.047 µs is rounded up"
+    );
+}
+
+#[test]
+fn an_interval_log_has_every_request() {
+    let text = written("hlog", &sample::reading()).unwrap();
+    let comment = "#Values are rounded up by at most 3.2 %.\n";
+    assert!(String::from_utf8(text.clone()).unwrap().contains(comment));
+    let mut intervals = Vec::new();
+    for entry in IntervalLogIterator::new(&text) {
+        if let LogEntry::Interval(interval) = entry.unwrap() {
+            let times: EncodedHistogram = serde_json::from_value(interval.encoded_histogram().into()).unwrap();
+            let count = times.decode(Kind::Request).unwrap().len();
+            intervals.push((interval.start_timestamp().as_secs(), interval.duration().as_secs(), count));
+        }
+    }
+    assert_eq!(intervals, [(1, 1, 500), (2, 1, 500)]);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn columns_have_every_row() {
+    use std::io::Write as _;
+
+    use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use ::parquet::record::Field;
+
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&written("parquet", &sample::reading()).unwrap()).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect();
+    let column = |row: &::parquet::record::Row, name: &str| {
+        row.get_column_iter().find(|(column, _)| *column == name).unwrap().1.clone()
+    };
+    assert_eq!(rows.len(), 6);
+    assert_eq!(column(&rows[0], "operation"), Field::Null);
+    assert_eq!(column(&rows[1], "operation"), Field::Str("get".to_owned()));
+    assert_eq!(column(&rows[0], "succeeded"), Field::Long(500));
+    assert_eq!(column(&rows[0], "p99Nanoseconds"), Field::Null, "too few requests");
+}
+
+#[test]
+fn one_trial_of_several_must_be_chosen() {
+    let mut reading = sample::reading();
+    for index in [0, 1] {
+        let mut trial = sample::trial();
+        (trial.trial.index, trial.trial.of) = (index, 2);
+        trial.trial.setting = Some(format!("load.connections={}", 8 << index));
+        reading.measurements.push(trial);
+    }
+    reading.measurements.remove(0);
+    for name in ["hgrm", "hlog"] {
+        let error = written(name, &reading).unwrap_err().to_string();
+        assert_eq!(error, "this format has one trial, and there are 2: choose one with --trial INDEX, from 0");
+        assert!(written(name, &chosen(reading.clone(), Some(1)).unwrap()).is_ok());
+    }
+    let error = chosen(reading.clone(), Some(2)).unwrap_err().to_string();
+    assert_eq!(error, "--trial 2: there is no full result of it; there are: 0, 1");
+    let csv = String::from_utf8(written("csv", &reading).unwrap()).unwrap();
+    assert!(csv.contains("\"get (load.connections=8)\"") && csv.contains("\"set (load.connections=16)\""), "{csv}");
+    let document = document(&reading);
+    assert!(document["RUN #1 RESULTS"].is_object() && document["RUN #2 RESULTS"].is_object());
+}
+
+#[test]
+fn what_a_status_does_not_have_is_not_made_up() {
+    let mut reading = sample::reading();
+    let trial = &mut reading.measurements[0];
+    (trial.seconds_left_out, trial.spec) = (true, None);
+    trial.seconds.clear();
+    for name in ["hlog", "jsonl", "openmetrics"] {
+        let error = written(name, &reading).unwrap_err();
+        assert!(matches!(error, ExportError::NoSeconds(0)), "{name}: {error}");
+    }
+    for name in ["csv", "github-summary", "hgrm", "junit", "memtier-json"] {
+        assert!(written(name, &reading).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_was_not_measured_fails_its_test_case() {
+    let object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": {"name": "broken"},
+        "spec": sample::spec(),
+    });
+    let mut object: redisbench_benchmark::api::RedisBenchmark = serde_json::from_value(object).unwrap();
+    object.status = Some(RedisBenchmarkStatus { phase: Phase::Failed, ..RedisBenchmarkStatus::default() });
+    let reading = Reading { object: Some(object), ..Reading::default() };
+    let junit = String::from_utf8(written("junit", &reading).unwrap()).unwrap();
+    assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{junit}");
+    assert!(written("github-summary", &reading).unwrap().starts_with(b"## broken: not measured\n"));
+    let error = written("csv", &reading).unwrap_err();
+    assert!(matches!(error, ExportError::NotMeasured(_)), "{error}");
+}

@@ -1,0 +1,247 @@
+//! Reads a finished benchmark back, from files or from a cluster. Every view of a result begins here.
+
+#[cfg(feature = "cluster")]
+mod cluster;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::report::measurement::{self, HistogramSet, Histograms, Measurement};
+use redisbench_benchmark::report::repeats::{self, ExperimentDocument};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::arguments::Source;
+use crate::manifest::{self, Problem, documents};
+
+/// The largest document that is written, rounded up.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// A finished benchmark, as far as it was kept.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The object with its final status.
+    pub object: Option<RedisBenchmark>,
+    /// The full results, in the order of the trials. If there is only an object with a single trial: what its status has of the result.
+    pub measurements: Vec<Measurement>,
+    /// The aggregate of several trials.
+    pub experiment: Option<ExperimentDocument>,
+}
+
+/// Why a result cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadingError {
+    /// The input must be changed.
+    #[error("{place}: {problem}")]
+    Refused {
+        /// The file or object.
+        place: String,
+        problem: Problem,
+    },
+    /// The cluster could not be asked.
+    #[error("{0:#}")]
+    Cluster(anyhow::Error),
+}
+
+/// Reads the result that `source` names.
+///
+/// # Errors
+/// If it is not one, has not finished, lacks a part, or cannot be read.
+#[cfg_attr(not(feature = "cluster"), expect(clippy::unused_async, reason = "reads no cluster"))]
+pub async fn read(source: &Source) -> Result<Reading, ReadingError> {
+    match &source.name {
+        None => of_files(&source.file),
+        #[cfg(feature = "cluster")]
+        Some(name) => cluster::read(source, name).await,
+        #[cfg(not(feature = "cluster"))]
+        Some(name) => Err(ReadingError::Cluster(anyhow::anyhow!(
+            "{name}: cannot be read from a cluster: this program was built without its feature `cluster`; save it with \
+             kubectl get redisbenchmark {name} -o json, and read it with -f"
+        ))),
+    }
+}
+
+fn of_files(files: &[PathBuf]) -> Result<Reading, ReadingError> {
+    let mut reading = Reading::default();
+    for file in files {
+        let each = if file.is_dir() { of_directory(file)? } else { vec![file.clone()] };
+        for file in each {
+            let read = documents::read(&file, LARGEST_FILE).and_then(|text| reading.add(&text));
+            read.map_err(|problem| refused(&file, problem))?;
+        }
+    }
+    let place = || files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    reading.checked().map_err(|problem| ReadingError::Refused { place: place(), problem })
+}
+
+/// The results in a directory of `local --output-dir`.
+fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, ReadingError> {
+    let unreadable = |error: std::io::Error| refused(directory, Problem::file(format!("cannot be read: {error}")));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".json"));
+        let is_result = |name: &str| {
+            let trial = name.rsplit_once("-trial-").is_some_and(|(_, index)| index.parse::<u32>().is_ok());
+            !name.starts_with('.') && (trial || name.ends_with("-experiment"))
+        };
+        if name.is_some_and(is_result) {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        let message = "has no NAME-trial-0.json; name a directory of `local --output-dir`, or a file";
+        return Err(refused(directory, Problem::file(message.to_owned())));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn refused(place: &Path, problem: Problem) -> ReadingError {
+    ReadingError::Refused { place: place.display().to_string(), problem }
+}
+
+/// The fields that identify a document.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    format: Option<String>,
+}
+
+impl Reading {
+    /// Name of the benchmark.
+    pub fn name(&self) -> &str {
+        let object = self.object.as_ref().and_then(|object| object.metadata.name.as_deref());
+        let first = self.measurements.first().map(|first| first.benchmark.as_str());
+        object.or(first).or(self.experiment.as_ref().map(|all| all.benchmark.as_str())).unwrap_or_default()
+    }
+
+    /// Adds a document: an object, or a result of one or several trials.
+    fn add(&mut self, text: &str) -> Result<(), Problem> {
+        if !text.trim_start().starts_with('{') {
+            return documents::split(text)?.into_iter().try_for_each(|document| self.add_object(document));
+        }
+        match parse::<Head>(text)?.format.as_deref() {
+            Some(measurement::FORMAT) => self.measurements.push(parse(text)?),
+            Some(repeats::FORMAT) => self.experiment = Some(parse(text)?),
+            Some(other) => return Err(unknown(other)),
+            None => self.add_object(parse(text)?)?,
+        }
+        Ok(())
+    }
+
+    fn add_object(&mut self, document: Value) -> Result<(), Problem> {
+        let [version, kind] = ["apiVersion", "kind"].map(|field| document[field].as_str().unwrap_or_default());
+        if kind != manifest::KIND {
+            let message = format!(
+                "is {kind:?}, and must be {}; save one object with `local -o json`, or with kubectl get redisbenchmark \
+                 NAME -o yaml",
+                manifest::KIND
+            );
+            return Err(Problem::field("kind", message));
+        }
+        if version != manifest::API_VERSION {
+            let message = format!("is {version:?}; this program reads {}", manifest::API_VERSION);
+            return Err(Problem::field("apiVersion", message));
+        }
+        let read = serde_json::from_value(document);
+        self.object = Some(read.map_err(|error| Problem::file(format!("is not a valid {}: {error}", manifest::KIND)))?);
+        Ok(())
+    }
+
+    /// The same, if it is one finished run.
+    fn checked(mut self) -> Result<Self, Problem> {
+        self.measurements.sort_by_key(|one| one.trial.index);
+        if let Some(twice) = self.measurements.windows(2).find(|pair| pair[0].trial.index == pair[1].trial.index) {
+            let message = format!("is {} in two files; give each trial of one run once", twice[0].trial.index);
+            return Err(Problem::field("trial.index", message));
+        }
+        let status = self.object.as_ref().and_then(|object| object.status.as_ref());
+        let runs = self.measurements.iter().map(|one| one.run_id.as_str());
+        let runs = runs.chain(self.experiment.iter().map(|all| all.run_id.as_str()));
+        let mut runs = runs.chain(status.and_then(|status| status.run_id.as_deref()));
+        if let Some(first) = runs.next()
+            && let Some(other) = runs.find(|other| *other != first)
+        {
+            return Err(Problem::field("runId", format!("is {first} and {other}; give the results of one run")));
+        }
+        if let Some(object) = &self.object {
+            finished(object)?;
+            if self.measurements.is_empty() {
+                self.measurements.extend(of_status(object));
+            }
+        } else if self.measurements.is_empty() {
+            let message = "is the summary of several trials; give their results, NAME-trial-0.json and so on, too";
+            return Err(Problem::field("format", message.to_owned()));
+        }
+        Ok(self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    serde_json::from_str(text)
+        .map_err(|error| Problem::file(format!("is not a complete result: {error}; copy or download it again")))
+}
+
+fn unknown(format: &str) -> Problem {
+    let message = if format.starts_with("redisbench.dev/") {
+        format!(
+            "is {format:?}, which this program does not know; it reads {} and {}; use the version that wrote the file, or \
+             a newer one",
+            measurement::FORMAT,
+            repeats::FORMAT
+        )
+    } else {
+        format!("is {format:?}, which is not a result of redisbench")
+    };
+    Problem::field("format", message)
+}
+
+fn finished(object: &RedisBenchmark) -> Result<(), Problem> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let Some(status) = &object.status else {
+        let message =
+            "is missing: this is a manifest, not a finished benchmark; run it, and save the object".to_owned();
+        return Err(Problem::field("status", message));
+    };
+    if status.phase.is_terminal() {
+        return Ok(());
+    }
+    let message = format!(
+        "is {:?}, so there is no result yet; wait with kubectl wait --for=condition=Finished --timeout=1h \
+         redisbenchmark/{name}",
+        status.phase
+    );
+    Err(Problem::field("status.phase", message))
+}
+
+/// What the status of a benchmark with one trial has of its result; none if nothing was measured.
+fn of_status(object: &RedisBenchmark) -> Option<Measurement> {
+    let status = object.status.clone()?;
+    let (trial, result, verdict) = (status.trial?, status.result?, status.verdict?);
+    let data = result.histogram.as_ref().map(|histogram| Value::from(histogram.data.as_str()));
+    let response = data.and_then(|data| serde_json::from_value(data).ok());
+    Some(Measurement {
+        benchmark: object.metadata.name.clone().unwrap_or_default(),
+        run_id: status.run_id.unwrap_or_default(),
+        spec: Some(Box::new(object.spec.clone())),
+        synchronization: status.synchronization.unwrap_or_default(),
+        topology: status.topology.unwrap_or_default(),
+        thresholds: status.thresholds,
+        histograms: response.map(|response| Histograms {
+            total: HistogramSet { response, service: None, error_replies: None },
+            operations: Vec::new(),
+            operations_left_out: true,
+            nodes: Vec::new(),
+            nodes_left_out: true,
+        }),
+        seconds_left_out: true,
+        shards_left_out: true,
+        ..Measurement::new(trial, result, verdict)
+    })
+}
+
+#[cfg(test)]
+pub mod tests;
