@@ -217,7 +217,7 @@ fn finished(object: &RedisBenchmark) -> Result<(), Problem> {
     Err(Problem::field("status.phase", message))
 }
 
-/// What the status of a benchmark with one trial has of its result; none if nothing was measured.
+/// The part of a single trial's result that the status has; none if nothing was measured.
 fn of_status(object: &RedisBenchmark) -> Option<Measurement> {
     let status = object.status.clone()?;
     let (trial, result, verdict) = (status.trial?, status.result?, status.verdict?);

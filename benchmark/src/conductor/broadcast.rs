@@ -29,7 +29,8 @@ impl Broadcast {
         Self { until, waiting }
     }
 
-    /// Whether all shards have replied. The inner error is the reason why one has not, or not as wanted; the others do not matter then.
+    /// Returns true once all shards have replied. The inner error is the reason why a shard did not, or gave the wrong reply; the others do
+    /// not matter then.
     /// `note` takes each reply.
     pub fn step(
         &mut self,

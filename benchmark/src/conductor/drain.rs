@@ -121,7 +121,7 @@ fn stop_trial(epoch: u64, trial: u32) -> Call {
     Call::Abort(trial, AbortRequest { epoch, attempt: None, then: AbortThen::Stop })
 }
 
-/// Whether the shard already has its plan of this trial.
+/// True if the shard already has its plan of this trial.
 fn has_plan(conductor: &Conductor, ask: &Ask, state: &ShardState) -> bool {
     let mut planned = conductor.shards.iter().filter(|shard| shard.index() == ask.endpoint.shard);
     planned.any(|shard| state.plan_hash.as_ref() == Some(&shard.hash))

@@ -1,4 +1,4 @@
-//! What the machine is told, and what it requests from its driver.
+//! Events of the machine, and its requests to the driver.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a step of the conductor requests from its driver: calls, now or later, and the next wake-up.
+//! Requests of one step to the driver: calls, now or later, and the next wake-up.
 
 use std::time::Duration;
 

@@ -171,7 +171,7 @@ fn hear(conductor: &mut Conductor, answered: Answered) -> Result<(), Ending> {
     Ok(())
 }
 
-/// Whether preparing continues.
+/// Decides whether preparing continues.
 ///
 /// # Errors
 /// If a shard failed permanently, or on timeout.

@@ -16,7 +16,7 @@ pub enum Round {
     Resting(Duration),
 }
 
-/// What a phase does next.
+/// The next action of a phase.
 pub enum Turn {
     /// Begin a round.
     Ask,

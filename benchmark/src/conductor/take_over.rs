@@ -32,9 +32,9 @@ enum Word {
     Silent,
 }
 
-/// Whether the recorded attempt continues: if all shards accepted. Otherwise a new one begins. Two kinds of shards do not force a new attempt: a silent one may be
-/// running, and a new attempt would stop its load; once the start instant has passed, a replaced one is lost and never armed again for this
-/// trial.
+/// True if the recorded attempt continues, because all shards accepted it. Otherwise a new one begins. Two kinds of shards do not force a
+/// new attempt: a silent one may be running, and a new attempt would stop its load; once the start instant has passed, a replaced one is
+/// lost and never armed again for this trial.
 fn carries_on(words: &[Word], start_has_passed: bool) -> bool {
     let any_possible = words.iter().any(|word| matches!(word, Word::Accepted(_) | Word::Silent));
     let any_missing = words.iter().any(|word| match word {

@@ -1,4 +1,4 @@
-//! What the conductor knows of its trial, shared by all phases.
+//! The conductor's state of its trial, shared by all phases.
 
 use std::sync::Arc;
 use std::time::Duration;

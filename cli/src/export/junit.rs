@@ -36,7 +36,7 @@ struct Suite {
     cases: Vec<Case>,
 }
 
-/// What a suite judges.
+/// The subject of a suite.
 struct Judged<'a> {
     verdict: Option<&'a Verdict>,
     verification: Option<&'a VerificationResult>,

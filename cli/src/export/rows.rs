@@ -19,7 +19,7 @@ pub struct Row<'a> {
     pub benchmark: &'a str,
     pub run_id: &'a str,
     pub trial: u32,
-    /// What distinguishes the trial from others.
+    /// The setting that distinguishes the trial from others.
     pub setting: Option<&'a str>,
     /// None for all operations together.
     pub operation: Option<&'a str>,

@@ -5,7 +5,7 @@ use super::*;
 use crate::export::sample;
 use crate::export::tests::export_all;
 
-/// What is wrong with these documents together.
+/// The error of these documents together.
 fn problem(documents: &[String]) -> String {
     let mut reading = Reading::default();
     let added = documents.iter().try_for_each(|document| reading.add(document));

@@ -64,7 +64,7 @@ struct Records {
     takes: Duration,
 }
 
-/// What comes to the conductor, later in virtual time.
+/// An event that reaches the conductor later in virtual time.
 enum Coming {
     /// A call that was sent at this time reaches its shard.
     Delivered(Ask, Duration),
@@ -197,7 +197,7 @@ impl Rig {
             self.shards.set_now(until.max(self.now()));
             return false;
         }
-        // What should have come earlier comes now.
+        // Overdue events come now.
         self.shards.set_now(at.max(self.now()));
         if self.wake_at < next {
             self.step(Event::Due);
