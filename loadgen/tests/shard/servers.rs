@@ -170,13 +170,15 @@ async fn probed(shard: &Shard, snapshot: &Snapshot) -> Probe {
     state.await.probe.unwrap()
 }
 
-/// From now on the server refuses and counts every client beyond the trial's connections and the test's own.
-fn admit(server: &RedisServer, connections: u32) {
-    server.ask::<()>(&["CONFIG", "SET", "maxclients", &(connections + 1).to_string()]);
+/// From now on the server refuses and counts every client beyond the trial's connections and the test's `own`. A new connection for each
+/// question could come before the server has noticed the end of the previous one.
+fn admit(own: &mut redis::Connection, connections: u32) {
+    let _: () = redis::cmd("CONFIG").arg(&["SET", "maxclients", &(connections + 1).to_string()]).query(own).unwrap();
+    let _: () = redis::cmd("CONFIG").arg("RESETSTAT").query(own).unwrap();
 }
 
-fn refused_clients(server: &RedisServer) -> String {
-    let statistics: String = server.ask(&["INFO", "stats"]);
+fn refused_clients(own: &mut redis::Connection) -> String {
+    let statistics: String = redis::cmd("INFO").arg("stats").query(own).unwrap();
     statistics.lines().find(|line| line.starts_with("rejected_connections:")).unwrap().to_owned()
 }
 
@@ -216,12 +218,13 @@ async fn a_probe_of_an_open_loop_keeps_its_rate() {
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     let snapshot = measured(&shard).await;
-    admit(&server, plan.connections);
-    server.reset_statistics();
+    let mut own = server.connection();
+    admit(&mut own, plan.connections);
     let probe = probed(&shard, &snapshot).await;
     assert_eq!((probe.tally.scheduled, probe.tally.unsent), (200, 0), "a second of 200 per second");
+    assert_eq!(refused_clients(&mut own), "rejected_connections:0");
+    let _: () = redis::cmd("CONFIG").arg(&["SET", "maxclients", "100"]).query(&mut own).unwrap();
     assert_eq!(server.calls("rpush") + server.calls("incr"), 200);
-    assert_eq!(refused_clients(&server), "rejected_connections:0");
 }
 
 #[tokio::test]
@@ -234,11 +237,11 @@ async fn the_connections_of_a_trial_are_closed_before_its_probe_and_made_again_f
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     let snapshot = measured(&shard).await;
-    admit(&server, plan.connections);
-    server.reset_statistics();
+    let mut own = server.connection();
+    admit(&mut own, plan.connections);
     let probe = probed(&shard, &snapshot).await;
     assert_eq!((probe.of_room, probe.room), (36, 16));
-    assert_eq!(refused_clients(&server), "rejected_connections:0");
+    assert_eq!(refused_clients(&mut own), "rejected_connections:0");
     shard.abort(AbortThen::Rearm).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     shard.start_at(1, 2, shard.clock().await + SECOND / 2).await.unwrap();
