@@ -95,19 +95,24 @@ test: ## run all tests, the last ones on a Kubernetes cluster of three nodes tha
 	  END { if (status && !failed) failed = 1; printf "%d passed, %d failed\n", passed, failed }' $(LOGS)/test.log; \
 	exit $$status
 
-# Builds Kubernetes in parallel with the Rust code, because it takes longest on a fresh machine.
+# Kubernetes takes longest to build on a fresh machine, so it is built beside the Rust code, and the release programs beside the
+# tests with servers, which mostly wait.
 test-steps:
 	@[ -n "$${E2E_KUBECONFIG:-}" ] || for step in preflight install; do $(E2E)/$$step.sh; done
-	@cluster=; if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
-	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
-	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
-	fi; \
-	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-exports; $(MAKE) test-selfcheck; $(MAKE) test-servers; $(MAKE) test-cost; \
-	if [ -n "$$cluster" ]; then \
-	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
-	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
-	  trap - EXIT; \
-	fi
+	@started=; trap 'for job in $$started; do kill -- -$$job 2>/dev/null || true; done' EXIT; \
+	beside() { setsid "$${@:2}" >$(LOGS)/$$1.log 2>&1 & started+=" $$!"; }; \
+	finish() { \
+	  echo "waiting for the build of $$1 ($(LOGS)/$$1.log)"; \
+	  wait $$2 || { cat $(LOGS)/$$1.log; exit 1; }; \
+	}; \
+	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(E2E)/build.sh; cluster=$$!; }; \
+	$(MAKE) lint; $(MAKE) test-unit; \
+	beside release nice -n 5 $(MAKE) build; release=$$!; \
+	$(MAKE) test-exports; $(MAKE) test-selfcheck; $(MAKE) test-servers; \
+	finish release $$release; \
+	$(MAKE) test-cost; \
+	[ -z "$$cluster" ] || finish kubernetes $$cluster; \
+	trap - EXIT
 	@$(MAKE) test-chart
 	@$(MAKE) test-e2e
 

@@ -24,8 +24,8 @@ START=${START:-$EPOCHREALTIME}
 say() { awk -v a="$START" -v b="$EPOCHREALTIME" -v m="$*" 'BEGIN { printf "[%6.1fs] %s\n", b - a, m }'; }
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 
-# Detects reused pids by the start time. A zombie has ended, even if it is not reaped.
-birth() { awk '{ sub(/.*\) /, ""); if ($1 != "Z") print $20 }' "/proc/$1/stat" 2>/dev/null; }
+# Detects reused pids by the start time. A zombie has ended, even if it is not reaped, when none of its threads is left to hold its ports.
+birth() { awk '{ sub(/.*\) /, ""); if ($1 != "Z" || $18 > 1) print $20 }' "/proc/$1/stat" 2>/dev/null; }
 alive() { # pid birth
   [ -n "$2" ] && [ "$(birth "$1")" = "$2" ]
 }

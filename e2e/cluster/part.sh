@@ -1,11 +1,12 @@
 #!/bin/bash
-# part.sh PART start|stop|continue|kill: controls one part of the cluster. `up.sh`
-# starts all; fault tests stop (SIGSTOP), kill and restart some.
+# part.sh PART start|keep|stop|continue|kill: controls one part of the cluster. `up.sh`
+# starts all; fault tests stop (SIGSTOP), kill and restart some. `keep` starts a part
+# that has exited, as a kubelet does with a control plane's pods, and prints its log's end.
 # Parts: etcd, apiserver, controller-manager, scheduler, node-n1, node-n2, ...
 # Killing a node disconnects its network first, like a power failure.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-PART=${1:?part} DEED=${2:?start, stop, continue or kill}
+PART=${1:?part} DEED=${2:?start, keep, stop, continue or kill}
 [ -d "$STATE/pids" ] || die "no cluster is running: run up.sh first"
 node= # its name, if it is a node
 case $PART in node-n*) node=${PART#node-} ns=$PREFIX-$node i=${node#n} ;; esac
@@ -40,6 +41,11 @@ command_of() { # part: sets `run`
 }
 running() { read -r pid born 2>/dev/null <"$STATE/pids/$PART" && alive "$pid" "$born"; }
 
+if [ "$DEED" = keep ]; then
+  ! running || exit 0
+  { echo "$PART exited and is started again; its log ended with:"; tail -n 10 "$RUN/logs/$PART.log"; } >&2
+  DEED=start
+fi
 if [ "$DEED" = start ]; then
   ! running || die "$PART is already running"
   command_of "$PART"
@@ -63,5 +69,5 @@ case $DEED in
     gone() { ! running && { [ -z "$node" ] || [ -z "$(ip netns pids "$ns")" ]; }; }
     until_true 50 gone || die "$PART did not exit"
     ;;
-  *) die "$DEED: must be start, stop, continue or kill" ;;
+  *) die "$DEED: must be start, keep, stop, continue or kill" ;;
 esac

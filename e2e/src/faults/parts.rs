@@ -70,7 +70,11 @@ impl Disturbed {
             Part::Node(name) => node_ready(client, &name).await,
             Part::Etcd | Part::ApiServer => {
                 wait::answer("a ready API server", BACK_WITHIN, || async {
-                    Ok((kubectl(&["get", "--raw", "/readyz"]).await? == "ok").then_some(()))
+                    let answer = kubectl(&["get", "--raw", "/readyz"]).await;
+                    if answer.is_err() {
+                        Part::ApiServer.run("keep")?;
+                    }
+                    Ok((answer? == "ok").then_some(()))
                 })
                 .await
             }

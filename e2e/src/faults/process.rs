@@ -162,6 +162,7 @@ pub(super) fn command(program: &str, arguments: &[&str], input: &str) -> Result<
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{program} {}` failed: {}", arguments.join(" "), said.trim());
+    eprint!("{said}");
     Ok(())
 }
 
