@@ -62,7 +62,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
         let mut plan = plan();
         (plan.verify, plan.load, plan.preload) = (verify, load, Preload::Always);
         plan.workload.keys.count = 200;
-        plan.bound = Bound::Duration { nanoseconds: 2 * SECOND };
+        plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         let mut bench = Bench::new(plan, standalone(&redis), 1);
         bench.connect().await;
         bench.preload().await;
@@ -137,7 +137,7 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
     let tag = (0..1000_u32).find(|number| cluster.owner(slot_of(number.to_string().as_bytes())) == 0).unwrap();
     plan.workload.keys.prefix = format!("{{{tag}}}:");
     plan.load = open_loop(1_000);
-    plan.bound = Bound::Duration { nanoseconds: 1_500 * MILLISECOND };
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::new(plan, topology(&cluster), 1);
     bench.connect().await;
     bench.start(1);

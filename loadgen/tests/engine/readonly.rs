@@ -4,7 +4,7 @@ use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Topology};
 
-use crate::harness::{Bench, MILLISECOND, assert_complete, open_loop, operation, plan, standalone};
+use crate::harness::{Bench, SECOND, assert_complete, open_loop, operation, plan, standalone};
 
 #[tokio::test]
 async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is() {
@@ -14,7 +14,7 @@ async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is()
     plan.target.master_name = Some("mymaster".into());
     plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
     plan.load = open_loop(1000);
-    plan.bound = Bound::Duration { nanoseconds: 1500 * MILLISECOND };
+    plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
     let mut bench = Bench::new(plan, standalone(&old), 1);
     bench.connect().await;
     bench.start(1);

@@ -201,7 +201,7 @@ async fn a_load_that_was_aborted_leaves_clean_connections() {
 async fn a_connection_that_breaks_fails_its_transactions() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(false);
-    plan.bound = Bound::Duration { nanoseconds: SECOND };
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);

@@ -197,7 +197,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         }
         plan.workload.keys.count = 20;
         plan.load = open_loop(2_000);
-        plan.bound = Bound::Duration { nanoseconds: 2 * SECOND };
+        plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
         let name = if verify == Verify::Replies { "incr" } else { "set" };
         let mut bench = Bench::new(plan, standalone(&redis), 1);
