@@ -94,8 +94,15 @@ impl Format {
     }
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  kubectl redisbench export quickstart --format hgrm -o quickstart.hgrm
+  kubectl redisbench export -f results --format junit -o redis.xml
+  kubectl redisbench export -f saved.json --format github-summary >> $GITHUB_STEP_SUMMARY";
+
 /// Arguments of `export`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct ExportArguments {
     /// What to convert.
     #[command(flatten)]

@@ -173,8 +173,11 @@ impl Reading {
                 self.measurements.extend(of_status(object));
             }
         } else if self.measurements.is_empty() {
-            let message = "is the summary of several trials; give their results, NAME-trial-0.json and so on, too";
-            return Err(Problem::field("format", message.to_owned()));
+            let message = match self.experiment {
+                Some(_) => "is the summary of several trials; give their results, NAME-trial-0.json and so on, too",
+                None => "is empty; copy or download it again",
+            };
+            return Err(Problem::file(message.to_owned()));
         }
         Ok(self)
     }

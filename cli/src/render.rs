@@ -4,7 +4,7 @@ mod grid;
 mod paint;
 mod result;
 mod search;
-mod setup;
+pub mod setup;
 mod thresholds;
 mod topology;
 mod trials;

@@ -11,6 +11,7 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use super::csv::rate;
 use super::{ExportError, setting};
 use crate::reading::Reading;
+use crate::render::setup::limited_by;
 
 #[expect(clippy::unnecessary_wraps, reason = "other formats can fail")]
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
@@ -76,8 +77,7 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
 
 fn headline(text: &mut String, name: &str, verdict: &Verdict) {
     let _ = writeln!(text, "## {}: {:?}\n", plain(name), verdict.value);
-    let component = verdict.component.iter().map(|component| format!(" ({})", plain(component))).collect::<String>();
-    let _ = writeln!(text, "Limited by {:?}{component}.\n", verdict.limited_by);
+    let _ = writeln!(text, "{}\n", plain(&limited_by(verdict.limited_by, verdict.component.as_deref())));
     for reason in &verdict.reasons {
         let severity = match reason.severity {
             VerdictValue::Valid => "note".to_owned(),

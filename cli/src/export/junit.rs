@@ -1,5 +1,5 @@
-//! `JUnit` XML: one suite per judged result, with the verdict, verification, thresholds and search as test cases. A test case fails where
-//! the exit code of `local` and `run` would not be 0.
+//! `JUnit` XML: one suite per judged result, with the verdict, verification, thresholds and search as test cases. As with the exit codes
+//! of `local` and `run`, a threshold that could not be judged has not failed: its test case is skipped.
 
 use std::fmt::Write as _;
 

@@ -82,12 +82,15 @@ fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
             times: &operation.response_time,
             response,
             bytes: None,
+            connection_errors: None,
         };
         let name = name(trial, &operation.name);
         all.insert(format!("{name}s"), section.json(seconds)?);
         all.insert(name.to_uppercase(), points(response, operation.requests.succeeded)?);
     }
     let bandwidth = &trial.result.bandwidth;
+    let errors = trial.result.errors.iter().filter(|error| CONNECTION_ERRORS.contains(&error.kind.as_str()));
+    let errors = errors.map(|error| error.count).fold(0, u64::saturating_add);
     let total = Section {
         requests: &trial.result.requests,
         rate: trial.result.throughput.achieved_per_second as f64,
@@ -101,17 +104,13 @@ fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
         times: &trial.result.response_time,
         response: all_histograms.map(|all| &all.total.response),
         bytes: Some((bandwidth.received_bytes_per_second, bandwidth.sent_bytes_per_second)),
+        connection_errors: Some((errors, per_second(errors, trial))),
     };
     let seconds = trial
         .seconds
         .iter()
         .map(|second| (second.second, &second.total, Some((second.received_bytes, second.sent_bytes))));
-    let mut total = total.json(seconds)?;
-    let errors = trial.result.errors.iter().filter(|error| CONNECTION_ERRORS.contains(&error.kind.as_str()));
-    let errors = errors.map(|error| error.count).fold(0, u64::saturating_add);
-    total["Connection Errors"] = errors.into();
-    total["Connection Errors/sec"] = per_second(errors, trial).into();
-    all.insert("Totals".into(), total);
+    all.insert("Totals".into(), total.json(seconds)?);
     Ok(all.into())
 }
 
@@ -158,6 +157,8 @@ struct Section<'a> {
     response: Option<&'a EncodedHistogram>,
     /// Received and sent per second, where they are counted.
     bytes: Option<(u64, u64)>,
+    /// Their number and rate, where they are counted.
+    connection_errors: Option<(u64, f64)>,
 }
 
 impl Section<'_> {
@@ -189,6 +190,8 @@ impl Section<'_> {
             "Ops/sec": self.rate,
             "Hits/sec": self.hits_and_misses.map(|(hits, _)| of_rate(hits)),
             "Misses/sec": self.hits_and_misses.map(|(_, misses)| of_rate(misses)),
+            "Connection Errors/sec": self.connection_errors.map(|(_, rate)| rate),
+            "Connection Errors": self.connection_errors.map(|(count, _)| count),
             "Latency": mean,
             "Average Latency": mean,
             "Accumulated Latency": mean.map(|mean| mean * self.requests.succeeded as f64),
@@ -214,7 +217,9 @@ fn second(part: &Part, bytes: Option<(u64, u64)>) -> Value {
     let times = times(part);
     let mean = times.mean_nanoseconds.map(milliseconds);
     let succeeded = part.counts.succeeded;
-    let mut second = json!({
+    json!({
+        "Bytes RX": bytes.map(|(received, _)| received),
+        "Bytes TX": bytes.map(|(_, sent)| sent),
         "Count": succeeded,
         "Average Latency": mean,
         "Accumulated Latency": mean.map(|mean| mean * succeeded as f64),
@@ -223,12 +228,7 @@ fn second(part: &Part, bytes: Option<(u64, u64)>) -> Value {
         percentile(Quantile::P50): times.p50_nanoseconds.map(milliseconds),
         percentile(Quantile::P99): times.p99_nanoseconds.map(milliseconds),
         percentile(Quantile::P999): times.p999_nanoseconds.map(milliseconds),
-    });
-    if let Some((received, sent)) = bytes {
-        second["Bytes RX"] = received.into();
-        second["Bytes TX"] = sent.into();
-    }
-    second
+    })
 }
 
 /// The distribution of response times: this percentage took at most so long.

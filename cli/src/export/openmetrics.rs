@@ -1,4 +1,4 @@
-//! `OpenMetrics` text: counters and a histogram as they stood at the end of every second, such as for
+//! `OpenMetrics` text: counters and a histogram as they stood at the start and at the end of every second, such as for
 //! `promtool tsdb create-blocks-from openmetrics`. No quantiles: they cannot be aggregated.
 
 use std::fmt::Write as _;
@@ -99,11 +99,17 @@ fn labels(trial: &Measurement) -> String {
 
 fn points(trial: &Measurement) -> Result<Vec<Point>, ExportError> {
     let began = start(trial)?.as_millisecond();
-    let mut now = Point::default();
-    let mut points = Vec::new();
-    for second in seconds(trial)? {
-        let at = began + (i64::from(second.second) + i64::from(second.seconds)) * 1_000;
-        now.at = format!("{}.{:03}", at / 1_000, at % 1_000);
+    let instant = |second: i64| {
+        let at = began + second * 1_000;
+        format!("{}.{:03}", at / 1_000, at % 1_000)
+    };
+    let seconds = seconds(trial)?;
+    let Some(first) = seconds.first() else { return Ok(Vec::new()) };
+    let mut now = Point { at: instant(first.second.into()), ..Point::default() };
+    // From 0, because Prometheus sees only increases.
+    let mut points = vec![now.clone()];
+    for second in seconds {
+        now.at = instant(i64::from(second.second) + i64::from(second.seconds));
         now.counts.add(&second.total.counts);
         now.bytes.0 = now.bytes.0.saturating_add(second.sent_bytes);
         now.bytes.1 = now.bytes.1.saturating_add(second.received_bytes);

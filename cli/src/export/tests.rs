@@ -27,10 +27,13 @@ fn document(reading: &Reading) -> Value {
     serde_json::from_slice(&written("memtier-json", reading).unwrap()).unwrap()
 }
 
+/// Formats whose bytes depend on the version of a compressor or writer.
+const COMPRESSED: [&str; 3] = ["hlog", "memtier-json", "parquet"];
+
 #[test]
 fn text_is_as_recorded() {
-    for name in ["csv", "github-summary", "hgrm", "jsonl", "junit", "openmetrics"] {
-        let text = String::from_utf8(written(name, &sample::reading()).unwrap()).unwrap();
+    for Format { name, write, .. } in FORMATS.iter().filter(|format| !COMPRESSED.contains(&format.name)) {
+        let text = String::from_utf8(write(&sample::reading()).unwrap()).unwrap();
         let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/recorded").join(name);
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&recorded, &text).unwrap();
@@ -55,6 +58,8 @@ fn memtier_json_has_the_fields_of_memtier() {
     let section = [
         "Accumulated Latency",
         "Average Latency",
+        "Connection Errors",
+        "Connection Errors/sec",
         "Count",
         "Hits/sec",
         "KB/sec",
@@ -70,10 +75,7 @@ fn memtier_json_has_the_fields_of_memtier() {
         "Time-Serie",
     ];
     assert_eq!(keys(&all["Gets"]), section);
-    let mut totals = section.map(str::to_owned).to_vec();
-    totals.extend(["Connection Errors".to_owned(), "Connection Errors/sec".to_owned()]);
-    totals.sort();
-    assert_eq!(keys(&all["Totals"]), totals);
+    assert_eq!(keys(&all["Totals"]), section);
     assert_eq!((&all["Gets"]["Ops/sec"], &all["Gets"]["Hits/sec"]), (&json!(250.0), &json!(200.0)));
     assert_eq!((&all["Totals"]["Count"], &all["Totals"]["KB/sec RX"]), (&json!(1_000), &json!(4.0)));
     let percentiles = &all["Totals"]["Percentile Latencies"];

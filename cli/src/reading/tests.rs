@@ -91,6 +91,7 @@ fn foreign_documents_are_refused() {
         let problem = problem(&[document.to_string()]);
         assert!(problem.starts_with(expected), "{problem}");
     }
+    assert_eq!(problem(&[String::new()]), "is empty; copy or download it again");
     let half = result(0, "run");
     let problem = problem(&[half[..half.len() / 2].to_owned()]);
     assert!(problem.starts_with("is not a complete result: EOF"), "{problem}");

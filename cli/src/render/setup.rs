@@ -71,7 +71,7 @@ fn verdict_style(value: VerdictValue) -> Style {
 /// The component between load generator and servers.
 const PATH: &str = "Path";
 
-fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
+pub fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
     let what = match limit {
         // The usual wording does not fit this component.
         LimitedBy::Target if component == Some(PATH) => {

@@ -1,113 +1,87 @@
 //! `export` of real local runs, read back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Finished, Run, benchmark, number, program, run, standalone};
+use crate::support::{Run, benchmark, number, program, run, standalone};
 
-const FORMATS: [(&str, &str); 9] = [
-    ("csv", "csv"),
-    ("github-summary", "md"),
-    ("hgrm", "hgrm"),
-    ("hlog", "hlog"),
-    ("jsonl", "jsonl"),
-    ("junit", "xml"),
-    ("memtier-json", "json"),
-    ("openmetrics", "om"),
-    ("parquet", "parquet"),
-];
-
-/// A local run with its full result and every export of it, as `result.FORMAT`.
-struct Exported {
-    finished: Finished,
-    directory: TempDir,
-    _redis: RedisServer,
+/// Names of all formats, from the message about one that does not exist.
+fn formats() -> Vec<String> {
+    let (_, _, stderr) = run(&["export", "-f", "-", "--format", "?"], "");
+    let (_, names) = stderr.split_once("[possible values: ").unwrap();
+    names.split_once(']').unwrap().0.split(", ").map(str::to_owned).collect()
 }
 
-impl Exported {
-    fn of(more: &str) -> Self {
-        let redis = RedisServer::start(&[]);
-        let directory = tempfile::tempdir().unwrap();
-        let manifest = benchmark(
-            &standalone(redis.endpoint()),
-            &format!(
-                "
+const REQUESTS: u64 = 4_000;
+
+/// Every export of a local run as `result.FORMAT`, beside its full result in `results`.
+fn exported() -> TempDir {
+    let redis = RedisServer::start(&[]);
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = benchmark(
+        &standalone(redis.endpoint()),
+        "
   workload:
-    operations: [{{name: get, command: GET __key__}}, {{name: set, command: SET __key__ __data__}}]
-    keys: {{count: 100}}
-  load: {{type: ClosedLoop, warmup: 0s, connections: 4, requests: 4000}}
-  shards: {{count: 2}}
-  measurement: {{serverStats: true}}
-  thresholds: [{{name: p99, metric: ResponseTime, quantile: '0.99', max: 10s}}]
-{more}
-"
-            ),
-        );
-        let results = directory.path().join("results");
-        let finished = Run::local(&manifest, &["--output-dir", results.to_str().unwrap()]).finish();
-        finished.succeeded();
-        for (format, ending) in FORMATS {
-            let file = directory.path().join(format!("result.{ending}"));
-            let arguments =
-                ["export", "-f", results.to_str().unwrap(), "--format", format, "-o", file.to_str().unwrap()];
-            assert_eq!(run(&arguments, ""), (Some(0), String::new(), String::new()), "{format}");
-        }
-        Self { finished, directory, _redis: redis }
+    operations: [{name: get, command: GET __key__}, {name: set, command: SET __key__ __data__}]
+    keys: {count: 100}
+  load: {type: ClosedLoop, warmup: 0s, connections: 4, requests: 4000}
+  shards: {count: 2}
+  measurement: {serverStats: true}
+  thresholds: [{name: p99, metric: ResponseTime, quantile: '0.99', max: 10s}]
+",
+    );
+    let results = directory.path().join("results");
+    let finished = Run::local(&manifest, &["--output-dir", results.to_str().unwrap()]).finish();
+    finished.succeeded();
+    assert_eq!(number(&finished.result()["requests"]["succeeded"]), REQUESTS);
+    for format in formats() {
+        let file = directory.path().join(format!("result.{format}"));
+        let arguments = ["export", "-f", results.to_str().unwrap(), "--format", &format, "-o", file.to_str().unwrap()];
+        assert_eq!(run(&arguments, ""), (Some(0), String::new(), String::new()), "{format}");
     }
-
-    fn file(&self, ending: &str) -> PathBuf {
-        self.directory.path().join(format!("result.{ending}"))
-    }
-
-    fn text(&self, ending: &str) -> String {
-        std::fs::read_to_string(self.file(ending)).unwrap()
-    }
-
-    fn requests(&self) -> u64 {
-        number(&self.finished.result()["requests"]["succeeded"])
-    }
+    directory
 }
 
 #[test]
 fn every_format_has_all_requests() {
-    let exported = Exported::of("");
-    let all = exported.requests();
-    assert_eq!(all, 4_000);
-    let rows: Vec<Value> = exported.text("jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let directory = exported();
+    let text = |format: &str| std::fs::read_to_string(directory.path().join(format!("result.{format}"))).unwrap();
+    let rows: Vec<Value> = text("jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sum = |of: fn(&Value) -> bool| -> u64 {
         rows.iter().filter(|row| of(&row["operation"])).map(|row| number(&row["succeeded"])).sum()
     };
-    assert_eq!((sum(Value::is_null), sum(Value::is_string)), (all, all));
-    let memtier: Value = serde_json::from_str(&exported.text("json")).unwrap();
+    assert_eq!((sum(Value::is_null), sum(Value::is_string)), (REQUESTS, REQUESTS));
+    let memtier: Value = serde_json::from_str(&text("memtier-json")).unwrap();
     let statistics = &memtier["ALL STATS"];
     let parts = number(&statistics["Gets"]["Count"]) + number(&statistics["Sets"]["Count"]);
-    assert_eq!((number(&statistics["Totals"]["Count"]), parts), (all, all));
-    let csv = exported.text("csv");
+    assert_eq!((number(&statistics["Totals"]["Count"]), parts), (REQUESTS, REQUESTS));
+    let csv = text("csv");
     assert!(csv.lines().map(|line| line.split(',').count()).eq([8, 8, 8]), "{csv}");
-    assert!(exported.text("hgrm").contains(&format!("Total count    = {all:>12}]")));
-    let metrics = exported.text("om");
+    assert!(text("hgrm").contains(&format!("Total count    = {REQUESTS:>12}]")));
+    let metrics = text("openmetrics");
     let last = |name: &str| {
         let line = metrics.lines().rfind(|line| line.starts_with(name)).unwrap();
         line.split(' ').nth_back(1).unwrap().parse::<u64>().unwrap()
     };
-    assert_eq!(last("redisbench_response_time_seconds_count"), all);
+    assert_eq!(last("redisbench_response_time_seconds_count"), REQUESTS);
     assert!(metrics.ends_with("# EOF\n"));
-    let junit = exported.text("xml");
+    let junit = text("junit");
     assert!(junit.contains("errors=\"0\" skipped=\"0\"") && junit.contains("name=\"threshold p99\""), "{junit}");
-    assert!(exported.text("md").starts_with("## tiny: "));
+    assert!(text("github-summary").starts_with("## tiny: "));
 }
 
 #[test]
 fn a_reader_that_stops_early_is_no_error() {
-    let exported = Exported::of("");
-    let results = exported.directory.path().join("results");
+    let directory = exported();
+    let results = directory.path().join("results");
     let arguments = ["export", "-f", results.to_str().unwrap(), "--format", "openmetrics"];
     let (code, stdout, stderr) = run(&arguments, "");
-    assert_eq!((code, stderr.as_str(), stdout), (Some(0), "", exported.text("om")));
+    let written = std::fs::read_to_string(directory.path().join("result.openmetrics")).unwrap();
+    assert_eq!((code, stderr.as_str(), stdout), (Some(0), "", written));
     let mut child =
         Command::new(program()).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -127,9 +101,9 @@ fn a_manifest_is_not_a_result() {
 #[ignore = "needs other readers: run make test-exports"]
 fn other_readers_agree() {
     let python = std::env::var("READERS_PYTHON").expect("READERS_PYTHON: a Python with hdrhistogram and pyarrow");
-    let exported = Exported::of("");
+    let directory = exported();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py");
-    let output = Command::new(python).arg(script).arg(exported.directory.path()).output().unwrap();
+    let output = Command::new(python).arg(script).arg(directory.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
 }
