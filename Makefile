@@ -36,13 +36,15 @@ include e2e/cluster/cluster.mk
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: packages ## load a throwaway Redis from two local shards, and print the merged result
+run: packages ## load a throwaway Redis from two local shards, or run `local` with ARGS, and print the merged result
 	cargo build --profile local -p redisbench-loadgen -p kubectl-redisbench --no-default-features \
 	  --bin redisbench-loadgen --bin kubectl-redisbench
-	$(TARGET)/local/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
+	$(TARGET)/local/kubectl-redisbench local $(or $(ARGS),-f examples/quickstart.yaml --with-redis --shards 2)
 
-build: packages ## build the three programs, optimised
+build: packages ## build the three programs, optimised; `redisbench` is the plugin without kubectl
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin kubectl-redisbench
+	ln -sf kubectl-redisbench $(TARGET)/release/redisbench
+	cp cli/kubectl_complete-redisbench $(TARGET)/release/
 
 # Uses the build of the tests, to build nothing twice.
 simulate: packages ## run the simulation with SEEDS=1..20000; prints the trace of the lowest failing seed

@@ -116,8 +116,8 @@ fn fields_for_the_options_of_other_tools_exist() {
     }
 }
 
-/// Options of tools that no package here installs, as listed by their own help: valkey-benchmark 9.1, and what `memtier_benchmark` got
-/// after 2.2 for reading from replicas.
+/// Options of tools that no package here installs, as listed by their own help: valkey-benchmark 9.1, and `memtier_benchmark` 2.4 with what it
+/// got after that for Prometheus and for reading from replicas.
 const OPTIONS_OF_OTHERS: [(&str, &str); 2] = [
     (
         "valkey-benchmark",
@@ -128,7 +128,21 @@ const OPTIONS_OF_OTHERS: [(&str, &str); 2] = [
     ),
     (
         "memtier_benchmark",
-        "--read-preference --read-server --command-is-read --replica-clients --replicas-per-shard --read-preference-fallback",
+        "-h -s -p -S -4 -6 -P -a -u --tls --cert --key --cacert --tls-skip-verify --tls-protocols --sni -x -D --cluster-mode \
+         --transaction --help -v -o --json-out-file --client-stats --hdr-file-prefix --show-config --hide-histogram \
+         --print-percentiles --print-all-runs --realtime-latencies --command-stats-breakdown --command-miss-tracking \
+         --miss-rate-threshold --statsd-host --statsd-port --statsd-prefix --statsd-run-label --graphite-port --prometheus-port \
+         --prometheus-bind-addr --prometheus-run-label --prometheus-latency-buckets -n --rate-limiting -c -t --test-time \
+         --clients-start --clients-step --step-duration --ratio --pipeline --reconnect-interval --reconnect-on-error \
+         --max-reconnect-attempts --reconnect-backoff-factor --retry-on-error --max-retries --retry-backoff-ms \
+         --retry-backoff-factor --retry-on --max-retry-queue --failed-keys-file --connection-timeout \
+         --connection-stage-timeout --thread-conn-start-min-jitter-micros --thread-conn-start-max-jitter-micros --multi-key-get \
+         --select-db --distinct-client-seed --randomize --command --command-ratio --command-key-pattern --monitor-input \
+         --monitor-pattern --scan-incremental-iteration --scan-incremental-max-iterations --command-is-read --read-preference \
+         --read-server --replica-clients --replicas-per-shard --read-preference-fallback -d --data-offset -R --data-size-range \
+         --data-size-list --data-size-pattern --expiry-range --data-import --data-verify --verify-only --generate-keys \
+         --no-expiry --key-prefix --key-minimum --key-maximum --key-pattern --key-stddev --key-median --key-zipf-exp \
+         --wait-ratio --num-slaves --wait-timeout",
     ),
 ];
 

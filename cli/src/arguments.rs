@@ -1,15 +1,25 @@
-//! The arguments of the commands.
+//! The arguments of the commands, and the name of the program.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use crate::credentials::Confidential;
+use crate::flags::Flags;
+
 /// Arguments of `local`.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
 pub struct LocalArguments {
-    /// The manifest, or - for standard input
+    #[command(flatten)]
+    pub flags: Flags,
+    /// The manifest, or - for standard input; instead of flags for target and load
     #[arg(short, long, value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
+    /// Print the manifest that the flags make, without passwords, and exit. Without this, it is printed before the run
+    #[arg(long, conflicts_with_all = ["file", "baseline", "output_dir"])]
+    pub print_manifest: bool,
     /// Start throwaway servers in place of the manifest's targets: a redis-server, a cluster of three primaries, or a server
     /// with sentinels, with the replicas, databases, users and TLS that the manifest requires
     #[arg(long)]
@@ -37,6 +47,36 @@ pub struct LocalArguments {
     /// The load generator's program [default: redisbench-loadgen in this program's directory, else on PATH]
     #[arg(long, value_name = "PATH")]
     pub loadgen: Option<PathBuf>,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// Translate the command line of redis-benchmark, valkey-benchmark or `memtier_benchmark`
+    #[arg(long, value_name = "'TOOL OPTIONS'")]
+    pub from: Option<Confidential>,
+    /// Name of the benchmark
+    #[arg(long, default_value = NAME)]
+    pub name: String,
+    /// Number of shards
+    #[arg(long, value_name = "N")]
+    pub shards: Option<u32>,
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// Arguments of `completion`.
+#[derive(Debug, Args)]
+pub struct CompletionArguments {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// Arguments of `run`.
@@ -81,6 +121,25 @@ pub struct ValidateArguments {
     pub file: Vec<PathBuf>,
 }
 
+/// Name of a benchmark from flags.
+pub const NAME: &str = "benchmark";
+
+/// The program's name as a plugin.
+pub const AS_PLUGIN: &str = "kubectl redisbench";
+/// The program's name for use without kubectl.
+pub const ALONE: &str = "redisbench";
+
+/// The words with which the user started this program, for messages: a plugin of kubectl, or `redisbench` under that name.
+pub fn program() -> &'static str {
+    name_of(std::env::args_os().next().as_deref())
+}
+
+/// The same by the first word of the command line.
+pub fn name_of(word: Option<&OsStr>) -> &'static str {
+    let file = word.and_then(|word| Path::new(word).file_name());
+    if file.is_some_and(|file| file == ALONE) { ALONE } else { AS_PLUGIN }
+}
+
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -104,6 +163,18 @@ fn secret_directory(text: &str) -> Result<(String, PathBuf), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_is_that_of_the_file() {
+        for (word, name) in [
+            ("redisbench", ALONE),
+            ("/usr/local/bin/redisbench", ALONE),
+            ("kubectl-redisbench", AS_PLUGIN),
+            ("target/debug/other", AS_PLUGIN),
+        ] {
+            assert_eq!(name_of(Some(OsStr::new(word))), name, "{word}");
+        }
+    }
 
     #[test]
     fn secrets_are_directories() {

@@ -12,6 +12,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteEx
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
+use crate::flags::target::ENVIRONMENT;
+
 /// The number of last output lines that are kept.
 const KEPT_LINES: usize = 40;
 /// The longest line that is kept, in bytes.
@@ -39,6 +41,8 @@ impl Child {
         let mut command = Command::new(program);
         command
             .args(arguments)
+            // Only this process needs it.
+            .env_remove(ENVIRONMENT)
             .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -36,3 +36,25 @@ impl fmt::Debug for Certificates {
         formatter.write_str("Certificates(..)")
     }
 }
+
+/// A text that is, or may contain, a password. Never printed, not even by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Confidential(String);
+
+impl Confidential {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Confidential {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Confidential {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Confidential(..)")
+    }
+}

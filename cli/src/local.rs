@@ -7,6 +7,7 @@ mod output;
 mod repeats;
 pub mod secrets;
 mod shards;
+mod source;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,9 +30,10 @@ use tokio::sync::watch;
 
 use crate::arguments::LocalArguments;
 use crate::interrupt::Interrupts;
+use crate::manifest::Problem;
 use crate::progress::Display;
 use crate::throwaway::{Authority, Throwaway, ThrowawayError, Wanted};
-use crate::{BAD, USAGE, exit_code, render, validate};
+use crate::{BAD, GOOD, USAGE, exit_code, render, validate};
 use order::Order;
 use output::OutputDirectory;
 use repeats::Repeats;
@@ -51,12 +53,19 @@ const RELEASE: Duration = Duration::from_secs(5);
 /// # Errors
 /// If something other than the benchmark fails: the throwaway server, the load generator, standard output.
 pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
-    let order = match order::read(arguments) {
+    let report = |problems: &[Problem]| {
+        validate::report(arguments.file.as_deref(), problems);
+        Ok(USAGE)
+    };
+    if arguments.print_manifest {
+        return match source::print(arguments) {
+            Ok(printed) => printed.map(|()| GOOD),
+            Err(problems) => report(&problems),
+        };
+    }
+    let order = match source::manifest(arguments).and_then(|manifest| order::read(arguments, manifest)) {
         Ok(order) => order,
-        Err(problems) => {
-            validate::report(&arguments.file, &problems);
-            return Ok(USAGE);
-        }
+        Err(problems) => return report(&problems),
     };
     let output = arguments.output_dir.as_deref().map(|directory| OutputDirectory::prepare(directory, order.name()));
     let mut output = match output.transpose() {

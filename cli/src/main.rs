@@ -7,8 +7,12 @@ mod arguments;
 mod child;
 mod command;
 mod credentials;
+mod draft;
 mod export;
 mod files;
+mod flags;
+mod help;
+mod init;
 mod interrupt;
 mod local;
 mod manifest;
@@ -18,17 +22,18 @@ mod render;
 #[cfg(feature = "cluster")]
 mod run;
 mod throwaway;
+mod translate;
 mod validate;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::{Phase, SearchEnding, ThresholdOutcome, VerdictValue, VerificationResult};
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use tracing_subscriber::EnvFilter;
 
-use command::{Arguments, Command};
+use arguments::ALONE;
+use command::Command;
 
 /// The benchmark completed, and its verdict is not Invalid.
 const GOOD: u8 = 0;
@@ -49,9 +54,21 @@ async fn main() -> ExitCode {
     log_if_asked();
     // Must be set explicitly, because a process with two providers in its dependencies has no default.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let outcome = match Arguments::parse().command {
+    let words: Vec<_> = std::env::args_os().collect();
+    let arguments = match command::parse(&words) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help on standard output, the rest on standard error.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    render::Paint::choose(arguments.color);
+    let outcome = match arguments.command {
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
         Command::Export(arguments) => Box::pin(export::export(&arguments)).await,
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Completion(arguments) => completion(arguments.shell),
         Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
         #[cfg(feature = "cluster")]
         Command::Run(arguments) => Box::pin(run::run(&arguments)).await,
@@ -67,6 +84,13 @@ async fn main() -> ExitCode {
             ExitCode::from(BAD)
         }
     }
+}
+
+/// Completes `redisbench`. For the plugin, `kubectl_complete-redisbench` uses the script for bash.
+fn completion(shell: clap_complete::Shell) -> anyhow::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command::command(ALONE), ALONE, &mut script);
+    render::write(&script).map(|()| GOOD)
 }
 
 /// Logs the conductor to standard error if `REDISBENCH_LOG` has a filter, such as `debug`.

@@ -1,6 +1,7 @@
 //! A manifest: a file with one RedisBenchmark, its Secrets, and possibly other objects.
 
 pub mod documents;
+pub mod written;
 
 use std::fmt;
 use std::path::Path;
@@ -58,7 +59,6 @@ impl fmt::Display for Problem {
 pub struct Manifest {
     pub benchmark: RedisBenchmark,
     /// The benchmark as written, without defaults.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "run applies it"))]
     pub document: Value,
     /// The Secrets in the same file.
     pub secrets: Vec<Secret>,
@@ -108,6 +108,18 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     match benchmarks.pop() {
         Some((benchmark, document)) if problems.is_empty() => Ok(Manifest { benchmark, document, secrets, skipped }),
         _ => Err(problems),
+    }
+}
+
+/// Checks `document`, which did not come from a file, like one that did. `secrets` are those that it refers to.
+///
+/// # Errors
+/// All problems of the document.
+pub fn of(document: Value, secrets: Vec<Secret>) -> Result<Manifest, Vec<Problem>> {
+    let mut problems = Vec::new();
+    match read_benchmark(document, &mut problems) {
+        Some((benchmark, document)) => Ok(Manifest { benchmark, document, secrets, skipped: Vec::new() }),
+        None => Err(problems),
     }
 }
 

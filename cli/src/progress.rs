@@ -13,6 +13,8 @@ use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchma
 use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::{condition, find};
 
+use crate::render::Paint;
+
 /// The interval between lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -39,8 +41,9 @@ impl Display {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
             // The template is a constant. If it is ever wrong, use the default style.
-            let style = ProgressStyle::with_template("{bar:20.green/dim} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let coloured = Paint::for_stream(true).is_enabled();
+            let template = if coloured { "{bar:20.green/dim} {wide_msg}" } else { "{bar:20} {wide_msg}" };
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━━─"));
             bar
         });

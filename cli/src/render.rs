@@ -17,7 +17,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 
 use crate::arguments::Output;
 pub use grid::Grid;
-pub use paint::Paint;
+pub use paint::{Paint, Style};
 
 /// Prints `benchmark` to standard output.
 ///

@@ -68,7 +68,7 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
 }
 
 fn refuse(arguments: &RunArguments, problems: &[Problem]) -> u8 {
-    validate::report(&arguments.file, problems);
+    validate::report(Some(&arguments.file), problems);
     USAGE
 }
 

@@ -19,17 +19,18 @@ pub fn validate(arguments: &ValidateArguments) -> u8 {
             }
             Err(problems) => {
                 code = USAGE;
-                report(file, &problems);
+                report(Some(file), &problems);
             }
         }
     }
     code
 }
 
-/// Prints `problems` of `file` to standard error, one per line.
-pub fn report(file: &Path, problems: &[Problem]) {
+/// Prints `problems` of `file`, or of flags, to standard error, one per line.
+pub fn report(file: Option<&Path>, problems: &[Problem]) {
+    let place = file.map_or_else(|| "error".to_owned(), shown);
     for problem in problems {
-        eprintln!("{}: {problem}", shown(file));
+        eprintln!("{place}: {problem}");
     }
 }
 

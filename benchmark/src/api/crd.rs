@@ -52,7 +52,7 @@ pub fn custom_resource_definition() -> CustomResourceDefinition {
 }
 
 /// Schema of a whole object.
-pub(super) fn schema() -> &'static Value {
+pub fn schema() -> &'static Value {
     &DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
@@ -152,7 +152,7 @@ fn first_sentences(template: &mut Value) {
 }
 
 /// Text up to the first full stop that ends a sentence: an upper-case word follows, and no abbreviation precedes it.
-fn first_sentence(text: &str) -> &str {
+pub fn first_sentence(text: &str) -> &str {
     let ends = text.match_indices(". ").map(|(at, _)| at).find(|at| {
         let next = text[at + 2..].chars().next();
         let abbreviated = ["e.g", "i.e", "etc"].iter().any(|short| text[..*at].ends_with(short));

@@ -36,7 +36,7 @@ pub mod values;
 pub mod verify;
 pub mod workload;
 
-pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
+pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition, first_sentence, schema as object_schema};
 pub use duration::{DurationError, GoDuration};
 pub use limit::{Limit, Scope, Threshold, watches_nodes};
 pub(crate) use load::preload_rate;

@@ -45,7 +45,7 @@ pub async fn perform(
     let (most, written) = match edited {
         Ok(orders) => orders,
         Err(problems) => {
-            validate::report(&arguments.file, &problems);
+            validate::report(arguments.file.as_deref(), &problems);
             return Ok(USAGE);
         }
     };

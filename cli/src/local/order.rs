@@ -13,7 +13,7 @@ use super::GENERATION;
 use super::secrets::{SENTINELS, SERVERS, Secrets};
 use crate::arguments::LocalArguments;
 use crate::credentials::{Certificates, Credentials};
-use crate::manifest::{self, Problem};
+use crate::manifest::{self, Manifest, Problem};
 use crate::throwaway::Authority;
 
 /// A benchmark that can run locally.
@@ -37,12 +37,11 @@ pub struct Order {
     pub skipped: Vec<String>,
 }
 
-/// Reads and validates the input in `arguments`.
+/// Validates `manifest` with the overrides in `arguments`.
 ///
 /// # Errors
 /// All problems of the manifest and its Secrets.
-pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
-    let manifest = manifest::load(&arguments.file)?;
+pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec<Problem>> {
     let mut benchmark = manifest.benchmark;
     if let Some(shards) = arguments.shards {
         benchmark.spec.shards.count = shards;

@@ -1,5 +1,12 @@
 //! Colour, if it is supported and wanted.
 
+use std::sync::OnceLock;
+
+use clap::ColorChoice;
+
+/// The choice of `--color`, for the whole program.
+static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+
 /// Colours text if enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
@@ -23,11 +30,25 @@ pub enum Style {
 }
 
 impl Paint {
+    /// Overrides what [`Self::for_stream`] finds, unless it is `Auto`.
+    pub fn choose(choice: ColorChoice) {
+        let _ = CHOICE.set(choice);
+    }
+
     /// With colour if `terminal` and the environment does not disable it (<https://no-color.org>).
     pub fn for_stream(terminal: bool) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { enabled: terminal && !refused }
+        let enabled = match CHOICE.get() {
+            Some(ColorChoice::Always) => true,
+            Some(ColorChoice::Never) => false,
+            Some(ColorChoice::Auto) | None => terminal && !refused,
+        };
+        Self { enabled }
+    }
+
+    pub fn is_enabled(self) -> bool {
+        self.enabled
     }
 
     #[cfg(test)]

@@ -10,6 +10,8 @@ mod cluster;
 mod examples;
 mod experiments;
 mod exports;
+mod flags;
+mod init;
 mod local;
 mod output;
 mod presets;

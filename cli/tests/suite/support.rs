@@ -35,10 +35,20 @@ pub struct Run {
 
 impl Run {
     pub fn local(manifest: &str, arguments: &[&str]) -> Self {
+        Self::start(&[&["-f", "-"], arguments].concat(), manifest, &[])
+    }
+
+    /// A run without a manifest.
+    pub fn from_flags(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::start(arguments, "", environment)
+    }
+
+    fn start(arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Self {
         load_generator();
         let temporary = tempfile::tempdir().unwrap();
-        let arguments = [&["local", "-f", "-", "-o", "json"], arguments].concat();
-        let program = run_with(&arguments, manifest, &[("TMPDIR", temporary.path().to_str().unwrap())]);
+        let arguments = [&["local", "-o", "json"], arguments].concat();
+        let environment = [&[("TMPDIR", temporary.path().to_str().unwrap())], environment].concat();
+        let program = run_with(&arguments, input, &environment);
         Self { program, temporary }
     }
 

@@ -1,8 +1,9 @@
 //! Invalid manifests and wrong usage: exit code 2.
 
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::run;
+use crate::support::{program, run};
 
 pub const GOOD: &str = "
 apiVersion: redisbench.dev/v1alpha1
@@ -113,6 +114,8 @@ fn missing_files_and_wrong_arguments() {
     for arguments in [&["local"][..], &["validate"], &["frob"], &[], &["local", "-f", "-", "--shards", "0"]] {
         assert_eq!(run(arguments, "").0, Some(2), "{arguments:?}");
     }
+    let (_, _, stderr) = run(&["local"], "");
+    assert!(stderr.starts_with("error: no target: give one with --target HOST:PORT"), "{stderr}");
     let (code, stdout, _) = run(&["--version"], "");
     assert_eq!((code, stdout.as_str()), (Some(0), concat!("kubectl-redisbench ", env!("CARGO_PKG_VERSION"), "\n")));
 }
@@ -122,4 +125,50 @@ fn a_load_generator_that_is_not_there_is_named() {
     let (code, _, stderr) = run(&["local", "-f", "-", "--loadgen", "/does/not/exist"], GOOD);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("/does/not/exist"), "{stderr}");
+}
+
+#[test]
+fn the_program_is_useful_under_its_own_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let alone = directory.path().join("redisbench");
+    std::os::unix::fs::symlink(program(), &alone).unwrap();
+    let output = |arguments: &[&str]| {
+        let output = Command::new(&alone).args(arguments).output().unwrap();
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), stdout + &stderr)
+    };
+    for arguments in
+        [&["--help"][..], &["local", "--help"], &["local", "--frob"], &["init", "--from", "redis-benchmark -t get"]]
+    {
+        let (_, text) = output(arguments);
+        assert!(text.contains("redisbench") && !text.contains("kubectl redisbench"), "{text}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script) = output(&["completion", shell]);
+        assert!(code == Some(0) && script.contains("print-manifest"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn kubectl_completes_the_plugin() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubectl_complete-redisbench");
+    let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    for (words, completed) in [
+        (&["val"][..], &["validate", ":0"][..]),
+        (&["local", "--print"], &["--print-manifest", ":0"]),
+        (&["local", "--color", "al"], &["always", ":0"]),
+        (&["local", "--frob"], &[":0"]),
+    ] {
+        let output = Command::new(&script).args(words).env("PATH", &path).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(lines.lines().collect::<Vec<_>>(), completed, "{words:?}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_unless_chosen() {
+    let has_colours = |arguments: &[&str]| run(arguments, "").1.contains('\x1b');
+    assert!(!has_colours(&["local", "--help"]));
+    assert!(has_colours(&["local", "--help", "--color", "always"]));
+    assert!(!has_colours(&["local", "--color=never", "--help"]));
 }

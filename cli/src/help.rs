@@ -1,0 +1,131 @@
+//! Examples in the help of each command.
+
+use std::fmt::Write as _;
+
+/// Examples by command: what they do, and their arguments.
+const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "local",
+        &[
+            ("Load a server for 10 s, as fast as it answers", "--target 127.0.0.1:6379"),
+            (
+                "5,000 requests per second over 20 connections, latency from the due time",
+                "-h redis -p 6379 -c 20 --rate 5000",
+            ),
+            (
+                "Two tests of redis-benchmark, 100,000 requests each, 16 in flight per connection",
+                "-h redis -t set,get -n 100000 -P 16",
+            ),
+            ("A cluster with TLS and a password that is asked for", "--target a:6379,b:6379 --cluster --tls --askpass"),
+            ("Without any Redis: start a throwaway server", "--with-redis"),
+            ("See the manifest instead of running it", "--target redis --rate 5000 --print-manifest"),
+            ("Run a manifest", "-f examples/quickstart.yaml --with-redis"),
+            ("Measure the load generator itself", "-f examples/quickstart.yaml --baseline"),
+        ],
+    ),
+    (
+        "init",
+        &[
+            ("Answer questions on the terminal", "-o benchmark.yaml"),
+            ("From flags", "--target redis:6379 --rate 5000 --duration 1m -o benchmark.yaml"),
+            ("From another tool", "--from 'memtier_benchmark -s redis -t 2 -c 25 --ratio 1:4 --test-time 60'"),
+        ],
+    ),
+    (
+        "run",
+        &[
+            ("Run on the cluster of the current context", "-f examples/quickstart.yaml"),
+            ("Elsewhere, with the result as JSON", "-f examples/quickstart.yaml --context staging -n load -o json"),
+        ],
+    ),
+    (
+        "list",
+        &[
+            ("Benchmarks of the current namespace", ""),
+            ("Of all namespaces, on another cluster", "-A --context staging"),
+        ],
+    ),
+    ("status", &[("How far it is", "quickstart"), ("The object itself", "quickstart -n load -o yaml")]),
+    ("watch", &[("Follow it to its end", "quickstart"), ("In the log of a pipeline", "quickstart --plain")]),
+    ("result", &[("Tables", "quickstart"), ("All of it", "quickstart -o json")]),
+    ("logs", &[("Of all shards", "quickstart"), ("Of one", "quickstart --shard 3")]),
+    ("abort", &[("After a question", "quickstart"), ("At once", "quickstart --yes")]),
+    ("compare", &[("Two benchmarks on the cluster", "before after"), ("Saved results", "before.json after.json")]),
+    ("explain", &[("A reason of the verdict", "SendLate"), ("An exit code", "4"), ("All that can be explained", "")]),
+    ("version", &[("Of this program and of the operator", "")]),
+    (
+        "report",
+        &[
+            ("Of a benchmark on the cluster", "quickstart -o report.html"),
+            ("Of a saved result", "-f results -o report.html"),
+        ],
+    ),
+    ("export", &[("Percentiles of a saved result, for the plotter of HdrHistogram", "-f result.json --format hgrm")]),
+    (
+        "validate",
+        &[
+            ("Check several manifests", "-f examples/quickstart.yaml examples/sweep.yaml"),
+            ("Check standard input", "-f -"),
+        ],
+    ),
+    ("completion", &[("For this session of bash: source <(...)", "bash")]),
+];
+
+/// Adds the examples to `command`, for a user who calls it `name`.
+pub fn add_examples(command: clap::Command, name: &str) -> clap::Command {
+    command.mut_subcommands(|command| {
+        let found = EXAMPLES.iter().find(|(subcommand, _)| *subcommand == command.get_name());
+        let Some((_, examples)) = found else { return command };
+        let mut text = String::from("Examples:\n");
+        for (effect, arguments) in *examples {
+            let _ =
+                writeln!(text, "  # {effect}\n{}", format!("  {name} {} {arguments}", command.get_name()).trim_end());
+        }
+        command.after_long_help(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+    use std::path::Path;
+
+    use crate::command::{command, parse};
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_examples_that_can_be_typed() {
+        for command in command("redisbench").get_subcommands() {
+            let found = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+            let (_, examples) = found.unwrap_or_else(|| panic!("add examples of {}", command.get_name()));
+            for (_, arguments) in *examples {
+                let words = shlex::split(&format!("redisbench {} {arguments}", command.get_name())).unwrap();
+                let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+                assert!(parse(&words).is_ok(), "{words:?}");
+            }
+            let help = command.get_after_long_help().unwrap().to_string();
+            assert!(help.starts_with("Examples:\n") && help.contains("  redisbench "), "{help}");
+        }
+    }
+
+    #[test]
+    fn commands_in_the_documents_can_be_typed() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let pages = fs::read_dir(root.join("docs")).unwrap().map(|page| page.unwrap().path());
+        let mut typed = 0;
+        for page in pages.chain([root.join("README.md")]).filter(|page| page.extension().is_some_and(|end| end == "md"))
+        {
+            let text = fs::read_to_string(&page).unwrap().replace("\\\n", " ");
+            for line in text.lines().filter_map(|line| line.strip_prefix("kubectl redisbench ")) {
+                let line = format!("kubectl-redisbench {line}");
+                let words = shlex::split(&line).unwrap_or_default().into_iter().map(OsString::from);
+                let parsed = parse(&words.collect::<Vec<_>>());
+                assert!(parsed.is_ok(), "{}: {line}: {parsed:?}", page.display());
+                typed += 1;
+            }
+        }
+        assert!(typed > 10, "only {typed} commands");
+    }
+}

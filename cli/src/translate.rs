@@ -1,0 +1,53 @@
+//! `init --from`: command lines of redis-benchmark, valkey-benchmark and `memtier_benchmark` as manifests. Each option is translated, or
+//! named with the nearest alternative.
+
+mod command;
+mod given;
+mod memtier;
+mod redis;
+mod tables;
+
+use std::path::Path;
+
+use crate::draft::Draft;
+use crate::manifest::Problem;
+use given::Given;
+
+/// A tool whose command lines can be translated.
+pub struct Tool {
+    name: &'static str,
+    /// Its tables of options.
+    tables: &'static [&'static [tables::Row]],
+    /// GNU's long options: `--name=value`, `-n5`, and unambiguous abbreviations.
+    gnu: bool,
+    finish: fn(&Given, &mut Draft) -> Result<(), Problem>,
+}
+
+const TOOLS: [Tool; 3] = [
+    Tool { name: "redis-benchmark", tables: &[tables::REDIS], gnu: false, finish: redis::finish },
+    Tool { name: "valkey-benchmark", tables: &[tables::REDIS, tables::VALKEY], gnu: false, finish: redis::finish },
+    Tool { name: "memtier_benchmark", tables: &[tables::MEMTIER], gnu: true, finish: memtier::finish },
+];
+
+/// Translates the command line `line` into a benchmark called `name`.
+///
+/// # Errors
+/// If the tool or an option is unknown, or a value cannot be read.
+pub fn translate(line: &str, name: &str) -> Result<Draft, Problem> {
+    let from = |message: String| Problem::field("--from", message);
+    let words = shlex::split(line).ok_or_else(|| from("has a quote that is not closed".to_owned()))?;
+    let program = words.first().map(Path::new).and_then(Path::file_name);
+    let tool = TOOLS.iter().find(|tool| program.is_some_and(|program| program == tool.name)).ok_or_else(|| {
+        let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        from(format!("must begin with the name of a tool, one of: {}", known.join(", ")))
+    })?;
+    let given = Given::read(tool, &words[1..])?;
+    let mut draft = Draft::new(name);
+    draft.remarks.push(format!("Translated from {}.", tool.name));
+    given.apply_rows(&mut draft)?;
+    (tool.finish)(&given, &mut draft)?;
+    Ok(draft)
+}
+
+#[cfg(test)]
+mod tests;
