@@ -41,10 +41,9 @@ pub fn response_time_quantile(measured: &Measured, quantile: Quantile) -> Option
 pub fn response_time_of_succeeded(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
     let tally = &measured.tally;
     let succeeded = Requests {
-        answered: &measured.response,
         overflow: tally.overflow,
         overflow_max: tally.overflow_max_nanoseconds,
-        censored: 0,
+        ..Requests::answered(&measured.response)
     };
     latencies(&succeeded, percentiles)
 }
@@ -61,7 +60,30 @@ pub fn known(histogram: &Histogram<u64>, quantile: Quantile) -> Option<u64> {
 
 /// A quantile of `histogram`, in millionths, at rank ceil(q n), for any number of values; none if it is empty.
 pub fn quantile(histogram: &Histogram<u64>, millionths: u32) -> Option<u64> {
-    at_rank(histogram, rank(histogram.len(), millionths))
+    let rank = rank(histogram.len(), millionths);
+    ranks(histogram).find(|(last, _)| *last >= rank).map(|(_, value)| value)
+}
+
+/// A point of the curve of a latency by percentile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvePoint {
+    pub quantile: Quantile,
+    /// The percentile with its interval, or why it is unknown.
+    pub percentile: Percentile,
+    /// The value at the quantile's rank, also of too few requests; none if that request had no answer.
+    pub at_rank: Option<u64>,
+}
+
+/// The curve of [`response_time`].
+pub fn curve(measured: &Measured, quantiles: &[Quantile]) -> Vec<CurvePoint> {
+    let answered = answered(measured);
+    let all = Requests::all(measured, &answered);
+    let point = |&quantile: &Quantile| CurvePoint {
+        quantile,
+        percentile: all.percentile(quantile),
+        at_rank: all.at_rank(rank(all.count(), quantile.millionths())),
+    };
+    quantiles.iter().map(point).collect()
 }
 
 /// Response times of succeeded requests and of error replies.
@@ -75,10 +97,11 @@ fn answered(measured: &Measured) -> Histogram<u64> {
 }
 
 /// The requests to take quantiles of.
-#[derive(Clone, Copy)]
 struct Requests<'a> {
     /// Answered within the range of a histogram.
     answered: &'a Histogram<u64>,
+    /// The last rank of each of its buckets with the bucket's value, in order: a curve asks for hundreds of ranks.
+    ranks: Vec<(u64, u64)>,
     /// Answered beyond the range of a histogram.
     overflow: u64,
     /// Longest of `overflow`, in nanoseconds.
@@ -91,15 +114,21 @@ impl<'a> Requests<'a> {
     fn all(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
         let tally = &measured.tally;
         Self {
-            answered,
             overflow: tally.overflow,
             overflow_max: tally.overflow_max_nanoseconds,
             censored: tally.unanswered + tally.unsent + tally.in_flight + measured.unknown,
+            ..Self::answered(answered)
         }
     }
 
     fn answered(answered: &'a Histogram<u64>) -> Self {
-        Self { answered, overflow: 0, overflow_max: 0, censored: 0 }
+        Self { answered, ranks: ranks(answered).collect(), overflow: 0, overflow_max: 0, censored: 0 }
+    }
+
+    /// None beyond the answered requests.
+    fn at_rank(&self, rank: u64) -> Option<u64> {
+        let bucket = self.ranks.partition_point(|(last, _)| *last < rank);
+        self.ranks.get(bucket).map(|(_, value)| *value)
     }
 
     fn count(&self) -> u64 {
@@ -120,7 +149,7 @@ impl<'a> Requests<'a> {
         } else if self.is_censored(millionths) {
             Some(Censored::MoreThan(self.max()))
         } else if rank <= self.answered.len() {
-            at_rank(self.answered, rank).map(Censored::Known)
+            self.at_rank(rank).map(Censored::Known)
         } else {
             Some(Censored::MoreThan(HIGHEST_NANOSECONDS))
         }
@@ -133,10 +162,9 @@ impl<'a> Requests<'a> {
             Some(Censored::Known(nanoseconds)) => {
                 let ends = ranks::interval(self.count(), quantile.millionths());
                 // An end beyond the answered requests is unknown.
-                let at = |rank: u64| at_rank(self.answered, rank);
                 found.nanoseconds = Some(nanoseconds);
-                found.low_nanoseconds = ends.and_then(|(low, _)| at(low));
-                found.high_nanoseconds = ends.and_then(|(_, high)| at(high));
+                found.low_nanoseconds = ends.and_then(|(low, _)| self.at_rank(low));
+                found.high_nanoseconds = ends.and_then(|(_, high)| self.at_rank(high));
             }
             Some(Censored::MoreThan(nanoseconds)) => found.more_than_nanoseconds = Some(nanoseconds),
             None => found.needed_requests = Some(quantile.needs()),
@@ -181,12 +209,12 @@ fn rank(count: u64, millionths: u32) -> u64 {
     u64::try_from(rank).unwrap_or(u64::MAX).max(1)
 }
 
-fn at_rank(histogram: &Histogram<u64>, rank: u64) -> Option<u64> {
-    let mut seen = 0;
-    histogram.iter_recorded().find_map(|bucket| {
-        seen += bucket.count_since_last_iteration();
-        // The bucket's upper end, capped at the maximum seen.
-        (seen >= rank).then(|| bucket.value_iterated_to().min(histogram.max()))
+/// The last rank of each bucket that has values, and its upper end, capped at the maximum.
+fn ranks(histogram: &Histogram<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let longest = histogram.max();
+    histogram.iter_recorded().scan(0, move |seen, bucket| {
+        *seen += bucket.count_since_last_iteration();
+        Some((*seen, bucket.value_iterated_to().min(longest)))
     })
 }
 

@@ -41,7 +41,11 @@ pub fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
 pub(crate) fn quantile(span: &Span, quantile: Quantile) -> Option<u64> {
     let mut sum = Coarse::default();
     span.parts.iter().for_each(|part| sum.add(&part.response));
-    let buckets = sum.buckets();
+    quantile_of(&sum.buckets(), quantile)
+}
+
+/// The latency at `quantile`, rounded up as above; none if there are too few.
+pub fn quantile_of(buckets: &Buckets, quantile: Quantile) -> Option<u64> {
     let count = buckets.count();
     if count < quantile.needs() {
         return None;

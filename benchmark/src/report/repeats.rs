@@ -12,7 +12,7 @@ use super::size_budget::SizeBudget;
 use super::spread::Spread;
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
-use crate::measurement::latencies;
+use crate::measurement::latencies::{self, CurvePoint};
 use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
 use crate::report::measurement::{self, Measurement};
@@ -141,6 +141,11 @@ impl Together {
     /// Response time over all requests: those without an answer count as longer than any answer.
     pub fn response_time(&self) -> Latencies {
         latencies::response_time(&self.measured, &self.percentiles)
+    }
+
+    /// The curve of [`Self::response_time`].
+    pub fn curve(&self, quantiles: &[Quantile]) -> Vec<CurvePoint> {
+        latencies::curve(&self.measured, quantiles)
     }
 
     /// Distribution of the response time of succeeded requests.

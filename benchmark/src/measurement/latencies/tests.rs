@@ -137,3 +137,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_curve_has_values_that_too_few_requests_support() {
+    let values: Vec<u64> = (1..=1_000).map(|nth| nth * 1_000).collect();
+    let unanswered = Tally { scheduled: 1_002, errors: 2, unanswered: 2, ..Tally::default() };
+    let last = Quantile::of_millionths(999_999).unwrap();
+    let points = curve(&measured(&values, unanswered), &[Quantile::P99, Quantile::P999, last]);
+    let known = |nanoseconds: u64| Some(Kind::Request.empty().highest_equivalent(nanoseconds));
+    assert_eq!((points[0].percentile.nanoseconds, points[0].at_rank), (known(992_000), known(992_000)));
+    assert_eq!((points[1].percentile.needed_requests, points[1].at_rank), (Some(10_000), None));
+    assert_eq!(points[2].at_rank, None);
+    let answered = curve(&measured(&values, Tally::default()), &[Quantile::P999]);
+    assert_eq!((answered[0].percentile.nanoseconds, answered[0].at_rank), (None, known(999_000)));
+}
