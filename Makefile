@@ -31,7 +31,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-timing test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,7 +110,7 @@ test-steps:
 	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(E2E)/build.sh; cluster=$$!; }; \
 	$(MAKE) lint; $(MAKE) test-unit; \
 	beside release nice -n 5 $(MAKE) build; release=$$!; \
-	$(MAKE) test-exports; $(MAKE) test-selfcheck; $(MAKE) test-servers; \
+	$(MAKE) test-exports; $(MAKE) test-report; $(MAKE) test-selfcheck; $(MAKE) test-servers; \
 	finish release $$release; \
 	$(MAKE) test-cost; \
 	[ -z "$$cluster" ] || finish kubernetes $$cluster; \
@@ -139,6 +139,10 @@ test-exports: packages ## read exports of a real run with promtool, and Python's
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	READERS_PYTHON=$(abspath $(READERS))/bin/python3 \
 	  cargo test --workspace --test suite -- --ignored --exact exports::other_readers_agree
+
+test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures of the docs
+	@$(E2E)/install.sh chromium:chromium
+	cargo test --workspace --bin kubectl-redisbench -- --ignored --exact report::browser::a_browser_draws_every_plot_and_fetches_nothing
 
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
 # machine's speed.

@@ -40,7 +40,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 /// External crates, and the crates that may use them directly. `benchmark` uses objects of Kubernetes, but no client.
-const RESERVED: [(&str, &[&str]); 6] = [
+const RESERVED: [(&str, &[&str]); 8] = [
     ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate"]),
     ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
     (
@@ -55,6 +55,8 @@ const RESERVED: [(&str, &[&str]); 6] = [
         ],
     ),
     ("parquet", &["kubectl-redisbench"]),
+    ("maud", &["kubectl-redisbench"]),
+    ("plotters", &["kubectl-redisbench"]),
     ("prometheus-client", &["redisbench-operator"]),
     ("redis", &["redisbench-loadgen", "kubectl-redisbench", TESTKIT, "redisbench-soak", "redisbench-perf"]),
 ];

@@ -113,6 +113,21 @@ pub struct Source {
     pub context: Option<String>,
 }
 
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "report"), expect(dead_code, reason = "no report is written"))]
+pub struct ReportArguments {
+    /// What to report.
+    #[command(flatten)]
+    pub source: Source,
+    /// Details of the trial with this index, from 0, as in the names of its files [default: the last one]
+    #[arg(long, value_name = "INDEX")]
+    pub trial: Option<u32>,
+    /// Write to OUT, such as report.html, instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
 
 use crate::arguments::{
-    ALONE, CompletionArguments, InitArguments, LocalArguments, RunArguments, ValidateArguments, name_of,
+    ALONE, CompletionArguments, InitArguments, LocalArguments, ReportArguments, RunArguments, ValidateArguments, name_of,
 };
 use crate::export::ExportArguments;
 use crate::flags::Flags;
@@ -53,6 +53,12 @@ pub enum Command {
     /// Exit codes: 0: written. 1: the cluster could not be read, or the file not be written. 2: not a finished result, or it lacks what the
     /// format needs.
     Export(ExportArguments),
+    /// Write a finished benchmark's result as one HTML file to read or to send
+    ///
+    /// The result is read as by export. The file fetches nothing, contains no program, and has at most 2 MB.
+    ///
+    /// Exit codes as for export.
+    Report(ReportArguments),
     /// Check manifests without running them, and print all errors
     ///
     /// Exit codes: 0: all are valid. 2: at least one is invalid.

@@ -19,6 +19,8 @@ mod manifest;
 mod progress;
 mod reading;
 mod render;
+#[cfg(feature = "report")]
+mod report;
 #[cfg(feature = "cluster")]
 mod run;
 mod throwaway;
@@ -69,6 +71,12 @@ async fn main() -> ExitCode {
         Command::Export(arguments) => Box::pin(export::export(&arguments)).await,
         Command::Init(arguments) => init::init(&arguments),
         Command::Completion(arguments) => completion(arguments.shell),
+        #[cfg(feature = "report")]
+        Command::Report(arguments) => Box::pin(report::report(&arguments)).await,
+        #[cfg(not(feature = "report"))]
+        Command::Report(_) => Err(anyhow::anyhow!(
+            "report is not available: this program was built without its feature `report`; build it with `make build`"
+        )),
         Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
         #[cfg(feature = "cluster")]
         Command::Run(arguments) => Box::pin(run::run(&arguments)).await,

@@ -1,13 +1,13 @@
 //! A finished benchmark as text: a table for people, or the object itself. Uses only the object, so that `local` and `run` print the same.
 
-mod grid;
+pub mod grid;
 mod paint;
-mod result;
-mod search;
+pub mod result;
+pub mod search;
 pub mod setup;
-mod thresholds;
-mod topology;
-mod trials;
+pub mod thresholds;
+pub mod topology;
+pub mod trials;
 mod verification;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -61,12 +61,12 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
     }
     if let Some(status) = status {
         if !status.thresholds.is_empty() {
-            text.push_str(&thresholds::table(&status.thresholds, paint));
+            text.push_str(&thresholds::grid(&status.thresholds).text(paint));
         }
         match &status.search {
             Some(found) => text.push_str(&search::table(found, &status.trials, paint)),
             None if status.trials.is_empty() => {}
-            None => text.push_str(&trials::table(&status.trials, paint)),
+            None => text.push_str(&trials::grid(&status.trials).text(paint)),
         }
         text.push_str(&trials::comparison(&status.comparison, status.comparison_left_out, paint));
         if !status.repeats.is_empty() {

@@ -27,6 +27,16 @@ impl Cell {
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
+
+    #[cfg(feature = "report")]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    #[cfg(feature = "report")]
+    pub fn style(&self) -> Style {
+        self.style
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -58,6 +68,17 @@ impl Grid {
         self.rows.insert(index.min(self.rows.len()), cells);
     }
 
+    #[cfg(feature = "report")]
+    /// The heads, of which the first is the title, and the other rows.
+    pub fn rows(&self) -> (&[Cell], &[Vec<Cell>]) {
+        self.rows.split_first().map_or((&[], &[]), |(heads, rows)| (heads.as_slice(), rows))
+    }
+
+    /// Whether `column` is aligned to the left.
+    pub fn is_left(&self, column: usize) -> bool {
+        self.left.contains(&column)
+    }
+
     /// The grid as text, after an empty line.
     pub fn text(&self, paint: Paint) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -75,7 +96,7 @@ impl Grid {
                 if column > 0 {
                     line.push_str(GAP);
                 }
-                match (self.left.contains(&column), column == last) {
+                match (self.is_left(column), column == last) {
                     (true, true) => line.push_str(&painted),
                     (true, false) => line.push_str(&(painted + &padding)),
                     (false, _) => line.push_str(&(padding + &painted)),

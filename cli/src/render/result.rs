@@ -21,33 +21,29 @@ const OWN_BASIS_POINTS: u32 = 2_000;
 /// An interval is rough if one of its ends is further away than this share of the value.
 const ROUGH: f64 = 0.1;
 
-/// All tables of a result, most important first.
+/// All tables of a result, most important first, and the notes.
 pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) -> String {
-    let mut text = latencies(result).text(paint);
-    text.push_str(&throughput(result).text(paint));
-    text.push_str(&requests(result).text(paint));
-    if !result.stages.is_empty() {
-        text.push_str(&stages(result).text(paint));
-    }
-    if !result.errors.is_empty() {
-        text.push_str(&errors(result).text(paint));
-    }
-    if let Some(found) = &result.verification {
-        text.push_str(&verification::section(found, paint));
-    }
     // The only node of a standalone target would repeat the total.
     let standalone = benchmark.spec.targets.iter().all(|target| target.kind == Topology::Standalone);
-    if !result.nodes.is_empty() && !standalone {
-        text.push_str(&nodes(result).text(paint));
+    let mut text: String = grids(result, standalone).iter().map(|grid| grid.text(paint)).collect();
+    let notes = notes(result);
+    if !notes.is_empty() {
+        let notes: Vec<_> = notes.iter().map(|note| paint.apply(Style::Dim, note)).collect();
+        text.extend(["\n", &notes.join("\n"), "\n"]);
     }
-    if result.nodes.iter().any(|node| node.server.is_some()) {
-        text.push_str(&servers(result).text(paint));
-    }
-    if !result.shards.is_empty() {
-        text.push_str(&shards(result).text(paint));
-    }
-    text.push_str(&beside(result, paint));
     text
+}
+
+/// The tables of a result, most important first.
+pub fn grids(result: &TrialResult, standalone: bool) -> Vec<Grid> {
+    let mut grids = vec![latencies(result), throughput(result), requests(result)];
+    grids.extend((!result.stages.is_empty()).then(|| stages(result)));
+    grids.extend((!result.errors.is_empty()).then(|| errors(result)));
+    grids.extend(result.verification.iter().flat_map(verification::grids));
+    grids.extend((!result.nodes.is_empty() && !standalone).then(|| nodes(result)));
+    grids.extend(result.nodes.iter().any(|node| node.server.is_some()).then(|| servers(result)));
+    grids.extend((!result.shards.is_empty()).then(|| shards(result)));
+    grids
 }
 
 /// Empty for a single operation, which would repeat the total.
@@ -329,8 +325,8 @@ fn shards(result: &TrialResult) -> Grid {
     grid
 }
 
-/// Notes besides the result: shortened lists, warm-up, preload.
-fn beside(result: &TrialResult, paint: Paint) -> String {
+/// Notes besides the tables: shortened lists, warm-up, preload.
+pub fn notes(result: &TrialResult) -> Vec<String> {
     let mut notes: Vec<String> = too_few(result).into_iter().collect();
     if let Some(truncated) = &result.truncated {
         let left_out = [
@@ -372,10 +368,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         let (scheduled, errors) = (count(warmup.scheduled), count(warmup.errors));
         notes.push(format!("Warm-up: {scheduled} requests with {errors} errors, not counted above."));
     }
-    if notes.is_empty() {
-        return String::new();
-    }
-    format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
+    notes
 }
 
 /// The number of requests needed by percentiles that are unknown for lack of requests.

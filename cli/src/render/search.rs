@@ -53,7 +53,16 @@ pub fn setup(search: &SearchSpec) -> String {
 
 /// The result, followed by a row for each step.
 pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String {
-    let mut text = bracket(found, paint);
+    let mut text = bracket(found).text(paint);
+    for note in notes(found) {
+        let _ = writeln!(text, "{note}");
+    }
+    text.push_str(&steps(trials).text(paint));
+    text
+}
+
+/// One row for each step.
+pub fn steps(trials: &[TrialLine]) -> Grid {
     let heads = ["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
     let mut grid = Grid::new("Step", &heads).left(heads.len() - 1).left(heads.len());
     for trial in trials {
@@ -72,12 +81,11 @@ pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String
             step.map_or_else(|| Cell::styled(format!("{:?}", trial.state), Style::Bad), outcome),
         ]);
     }
-    text.push_str(&grid.text(paint));
-    text
+    grid
 }
 
 /// The last good rate and the first bad one.
-fn bracket(found: &SearchResult, paint: Paint) -> String {
+pub fn bracket(found: &SearchResult) -> Grid {
     let mut grid = Grid::new("Search", &["rate", ""]).left(2);
     if let Some(good) = found.last_good_per_second {
         let how = match found.ending {
@@ -96,16 +104,21 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
             grid.row([Cell::from(""), Cell::from(""), Cell::from(limited(limit, found.component.as_deref()))]);
         }
     }
-    let mut text = grid.text(paint);
+    grid
+}
+
+/// What else to know about the result.
+pub fn notes(found: &SearchResult) -> Vec<String> {
+    let mut notes = Vec::new();
     if found.contradicted > 0 {
         let times = if found.contradicted == 1 { "once".to_owned() } else { format!("{} times", found.contradicted) };
-        let _ = writeln!(text, "A failed rate passed later ({times}): the target or the load generator is unstable");
+        notes.push(format!("A failed rate passed later ({times}): the target or the load generator is unstable"));
     }
     // Other endings are explained by the message.
     if !matches!(found.ending, Some(SearchEnding::Found)) {
-        let _ = writeln!(text, "{}", found.message);
+        notes.push(found.message.clone());
     }
-    text
+    notes
 }
 
 fn limited(limit: LimitedBy, component: Option<&str>) -> String {

@@ -3,10 +3,10 @@
 use redisbench_benchmark::api::status::{ThresholdOutcome, ThresholdStatus};
 
 use super::grid::{Cell, Grid};
-use super::paint::{Paint, Style};
+use super::paint::Style;
 
 /// One row per threshold.
-pub fn table(thresholds: &[ThresholdStatus], paint: Paint) -> String {
+pub fn grid(thresholds: &[ThresholdStatus]) -> Grid {
     let several = thresholds.iter().any(|threshold| threshold.trial.is_some());
     let mut heads = vec![""];
     if several {
@@ -28,5 +28,5 @@ pub fn table(thresholds: &[ThresholdStatus], paint: Paint) -> String {
         row.push(Cell::from(threshold.message.as_str()));
         grid.row(row);
     }
-    grid.text(paint)
+    grid
 }

@@ -8,23 +8,29 @@ use redisbench_benchmark::human::{count, latency};
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// Tables of the outages and of the changes. Empty if there were none.
+/// The tables of [`grids`], and how much they omit.
 pub fn topology(status: &TopologyStatus, paint: Paint) -> String {
-    let mut text = String::new();
-    if !status.unavailability.is_empty() {
-        let mut grid = Grid::new("Unavailable", &["from", "for", "slots", "node"]).left(3).left(4);
-        status.unavailability.iter().for_each(|time| grid.row(unavailable(time)));
-        text.push_str(&grid.text(paint));
-    }
-    if !status.changes.is_empty() {
-        let mut grid = Grid::new("Changes", &["at", "node", "slots"]).left(2).left(3);
-        status.changes.iter().for_each(|change| grid.row(changed(change)));
-        text.push_str(&grid.text(paint));
-    }
+    let mut text: String = grids(status).iter().map(|grid| grid.text(paint)).collect();
     if status.left_out > 0 {
         let _ = writeln!(text, "{} more entries are only in the artifacts.", count(status.left_out));
     }
     text
+}
+
+/// Tables of the outages and of the changes. None if there were none.
+pub fn grids(status: &TopologyStatus) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    if !status.unavailability.is_empty() {
+        let mut grid = Grid::new("Unavailable", &["from", "for", "slots", "node"]).left(3).left(4);
+        status.unavailability.iter().for_each(|time| grid.row(unavailable(time)));
+        grids.push(grid);
+    }
+    if !status.changes.is_empty() {
+        let mut grid = Grid::new("Changes", &["at", "node", "slots"]).left(2).left(3);
+        status.changes.iter().for_each(|change| grid.row(changed(change)));
+        grids.push(grid);
+    }
+    grids
 }
 
 fn unavailable(time: &Unavailability) -> Vec<Cell> {

@@ -13,7 +13,7 @@ use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
 /// The table of finished trials.
-pub fn table(trials: &[TrialLine], paint: Paint) -> String {
+pub fn grid(trials: &[TrialLine]) -> Grid {
     let with_targets = trials.iter().any(|trial| trial.target.is_some());
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
     let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
@@ -65,11 +65,20 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
         row.push(known(trial.limited_by.map(|limit| format!("{limit:?}"))));
         grid.row(row);
     }
-    grid.text(paint)
+    grid
 }
 
-/// The table of repeats: for each cell the mean with its interval, and the spread of its runs.
+/// The table of repeats, and how many cells it omits.
 pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
+    let mut text = repeats_grid(cells).text(paint);
+    if left_out > 0 {
+        let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
+    }
+    text
+}
+
+/// For each cell the mean with its interval, and the spread of its runs.
+pub fn repeats_grid(cells: &[CellResult]) -> Grid {
     let with_presets = cells.iter().any(|cell| cell.preset.is_some() || cell.target.is_some());
     let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
     let mut heads = Vec::new();
@@ -102,38 +111,15 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
         row.push(known(cell.aggregate.as_ref().and_then(|all| all.p99_nanoseconds).map(latency)));
         grid.row(row);
     }
-    let mut text = grid.text(paint);
-    if left_out > 0 {
-        let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
-    }
-    text
+    grid
 }
 
-/// The tables of a comparison: one per target, with the difference to the baseline for each metric and its outcome.
+/// The tables of a comparison: one per target, with its basis and a caution.
 pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> String {
     let mut text = String::new();
     for result in results {
-        let parameters = result.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
-        let names: Vec<_> = result.preset.iter().cloned().chain(parameters).collect();
-        let setting = if names.is_empty() { String::new() } else { format!(", {}", names.join(", ")) };
-        let title = format!("{} against {}{setting}", result.target, result.baseline);
-        let mut grid = Grid::new(&title, &["change", "interval", "confidence", "outcome"]).left(4);
-        for metric in &result.metrics {
-            let interval = metric.low_millionths.zip(metric.high_millionths);
-            grid.row([
-                Cell::from(metric_name(metric.metric)),
-                known(metric.ratio_millionths.map(change)),
-                known(interval.map(|(low, high)| format!("{} to {}", change(low), change(high)))),
-                Cell::from(format!("{} %", f64::from(metric.confidence_basis_points) / 100.0)),
-                outcome(metric),
-            ]);
-        }
-        text.push_str(&grid.text(paint));
-        let trials = if result.left_out > 0 { format!("; {} trials excluded", result.left_out) } else { String::new() };
-        let _ = match result.pairs {
-            0 => writeln!(text, "{} trials against {}{trials}", result.trials, result.baseline_trials),
-            pairs => writeln!(text, "{pairs} pairs of trials{trials}"),
-        };
+        text.push_str(&comparison_grid(result).text(paint));
+        let _ = writeln!(text, "{}", basis(result));
         if let Some(caution) = &result.caution {
             let _ = writeln!(text, "{}", paint.apply(Style::Doubtful, caution));
         }
@@ -144,6 +130,39 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
     text
 }
 
+/// The targets of a comparison, with what else its trials have in common.
+pub fn comparison_title(result: &ComparisonResult) -> String {
+    let parameters = result.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
+    let names: Vec<_> = result.preset.iter().cloned().chain(parameters).collect();
+    let setting = if names.is_empty() { String::new() } else { format!(", {}", names.join(", ")) };
+    format!("{} against {}{setting}", result.target, result.baseline)
+}
+
+/// The difference of a target to the baseline for each metric, and its outcome.
+pub fn comparison_grid(result: &ComparisonResult) -> Grid {
+    let mut grid = Grid::new(&comparison_title(result), &["change", "interval", "confidence", "outcome"]).left(4);
+    for metric in &result.metrics {
+        let interval = metric.low_millionths.zip(metric.high_millionths);
+        grid.row([
+            Cell::from(metric_name(metric.metric)),
+            known(metric.ratio_millionths.map(change)),
+            known(interval.map(|(low, high)| format!("{} to {}", change(low), change(high)))),
+            Cell::from(format!("{} %", f64::from(metric.confidence_basis_points) / 100.0)),
+            outcome(metric),
+        ]);
+    }
+    grid
+}
+
+/// The number of trials behind a comparison.
+pub fn basis(result: &ComparisonResult) -> String {
+    let trials = if result.left_out > 0 { format!("; {} trials excluded", result.left_out) } else { String::new() };
+    match result.pairs {
+        0 => format!("{} trials against {}{trials}", result.trials, result.baseline_trials),
+        pairs => format!("{pairs} pairs of trials{trials}"),
+    }
+}
+
 fn difference(basis_points: u64) -> String {
     if basis_points >= 90_000 {
         return format!("x {:.1}", basis_points as f64 / 1e4 + 1.0);
@@ -151,7 +170,7 @@ fn difference(basis_points: u64) -> String {
     format!("{:.1} %", basis_points as f64 / 100.0)
 }
 
-fn metric_name(metric: ComparisonMetric) -> &'static str {
+pub fn metric_name(metric: ComparisonMetric) -> &'static str {
     match metric {
         ComparisonMetric::Throughput => "throughput",
         ComparisonMetric::MeanResponseTime => "mean response time",
@@ -174,7 +193,7 @@ fn outcome(metric: &MetricComparison) -> Cell {
 }
 
 /// The last part of a field's path, because columns are narrow.
-fn last_step(field: &str) -> &str {
+pub fn last_step(field: &str) -> &str {
     field.rsplit('.').next().unwrap_or(field)
 }
 

@@ -4,10 +4,10 @@ use redisbench_benchmark::api::status::VerificationResult;
 use redisbench_benchmark::human::{count, latency};
 
 use super::grid::{Cell, Grid};
-use super::paint::{Paint, Style};
+use super::paint::Style;
 
 /// A table of the counts, followed by the findings.
-pub fn section(found: &VerificationResult, paint: Paint) -> String {
+pub fn grids(found: &VerificationResult) -> Vec<Grid> {
     let plain = |number: u64| Cell::from(count(number));
     let wrong = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });
     let doubtful = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Doubtful });
@@ -35,7 +35,7 @@ pub fn section(found: &VerificationResult, paint: Paint) -> String {
         plain(found.read_keys),
         doubtful(found.unread_keys),
     ]);
-    let mut text = grid.text(paint);
+    let mut grids = vec![grid];
     if !found.findings.is_empty() {
         let mut grid = Grid::new("Findings", &["what", "expected", "seen", "after", "shard", "node"]).left(1);
         for finding in &found.findings {
@@ -50,9 +50,9 @@ pub fn section(found: &VerificationResult, paint: Paint) -> String {
                 Cell::from(finding.node.as_str()),
             ]);
         }
-        text.push_str(&grid.text(paint));
+        grids.push(grid);
     }
-    text
+    grids
 }
 
 #[cfg(test)]
@@ -61,6 +61,7 @@ mod tests {
     use redisbench_wire::plan::Verify;
     use redisbench_wire::snapshot::FindingKind;
 
+    use super::super::paint::Paint;
     use super::*;
 
     #[test]
@@ -82,7 +83,7 @@ mod tests {
             }],
             ..VerificationResult::default()
         };
-        let text = section(&found, Paint::for_stream(false));
+        let text: String = grids(&found).iter().map(|grid| grid.text(Paint::none())).collect();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
         let lines: Vec<_> = text.lines().map(words).collect();
         assert_eq!(lines[2], "Values 60,000 0 0 306 0 0 1 20,000 0", "{text}");

@@ -18,7 +18,7 @@ fn formats() -> Vec<String> {
 
 const REQUESTS: u64 = 4_000;
 
-/// Every export of a local run as `result.FORMAT`, beside its full result in `results`.
+/// Every export of a local run as `result.FORMAT` and its report as `result.html`, beside its full result in `results`.
 fn exported() -> TempDir {
     let redis = RedisServer::start(&[]);
     let directory = tempfile::tempdir().unwrap();
@@ -43,6 +43,9 @@ fn exported() -> TempDir {
         let arguments = ["export", "-f", results.to_str().unwrap(), "--format", &format, "-o", file.to_str().unwrap()];
         assert_eq!(run(&arguments, ""), (Some(0), String::new(), String::new()), "{format}");
     }
+    let report = directory.path().join("result.html");
+    let arguments = ["report", "-f", results.to_str().unwrap(), "-o", report.to_str().unwrap()];
+    assert_eq!(run(&arguments, ""), (Some(0), String::new(), String::new()));
     directory
 }
 
@@ -72,6 +75,12 @@ fn every_format_has_all_requests() {
     let junit = text("junit");
     assert!(junit.contains("errors=\"0\" skipped=\"0\"") && junit.contains("name=\"threshold p99\""), "{junit}");
     assert!(text("github-summary").starts_with("## tiny: "));
+    let report = text("html");
+    let (_, cells) = report.split_once("id=\"heat-counts\">").unwrap();
+    let cells: Value = serde_json::from_str(cells.split_once("</script>").unwrap().0).unwrap();
+    let columns = cells["rowsAndCounts"].as_array().unwrap().iter();
+    let counts = columns.flat_map(|rows_and_counts| rows_and_counts.as_array().unwrap().iter().skip(1).step_by(2));
+    assert_eq!(counts.map(number).sum::<u64>(), REQUESTS);
 }
 
 #[test]
