@@ -8,6 +8,7 @@ mod own_share;
 mod probe;
 mod rate;
 mod servers;
+mod so_far;
 mod steadiness;
 mod strain;
 mod thresholds;
@@ -25,11 +26,13 @@ use crate::api::status::{ReasonKind, Verdict, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;
+use crate::measurement::topology::MergedTopology;
 
 pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
+pub(crate) use so_far::{SoFar, so_far};
 
 const WHOLE: u64 = 10_000;
 /// Maximum bytes of a reason: the condition Valid holds all of them in one message.
@@ -40,13 +43,16 @@ const NAMED: usize = 16;
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
     let reasons: Vec<VerdictReason> = [
         shard_lost(outcome),
-        start_skew(spec, outcome, merged),
+        start_skew(spec.shards.max_start_skew, outcome.start_skew, &merged.topology),
         clock_uncertain(spec, outcome),
         rate::missed(spec, outcome, merged),
         rate::backlog(spec, outcome, merged),
-        errors(merged),
+        errors(
+            &merged.total.tally,
+            merged.errors.first().map(|error| format!("{}: {}", error.kind, error.first_message)),
+        ),
         unavailable(spec, merged),
-        servers::topology_changed(merged),
+        servers::topology_changed(&merged.topology, merged.pace.window_nanoseconds),
         overflow(merged),
         generator::cpu(outcome, merged),
         generator::late(outcome, merged),
@@ -151,10 +157,9 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
 
 /// Measuring begins at one instant on all shards, whenever each began its warm-up. So start skew matters only if the warm-up is not long
 /// enough to absorb it.
-fn start_skew(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    let bound = spec.shards.max_start_skew;
-    let warmup = Duration::from_nanos(merged.topology.measured_from);
-    let skew = outcome.start_skew.filter(|skew| *skew > bound && *skew * SKEW_OF_WARMUP > warmup)?;
+fn start_skew(bound: Duration, skew: Option<Duration>, topology: &MergedTopology) -> Option<VerdictReason> {
+    let warmup = Duration::from_nanos(topology.measured_from);
+    let skew = skew.filter(|skew| *skew > bound && *skew * SKEW_OF_WARMUP > warmup)?;
     let message = format!(
         "shards started {} apart; spec.shards.maxStartSkew allows {}: give each shard its own processor, raise \
          maxStartSkew, or set load.warmup to at least {}, after which all shards begin to measure at the same time",
@@ -177,8 +182,7 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     Some(reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, &message))
 }
 
-fn errors(merged: &Merged) -> Option<VerdictReason> {
-    let tally = &merged.total.tally;
+fn errors(tally: &Tally, most_frequent: Option<String>) -> Option<VerdictReason> {
     let failed = tally.errors + tally.unsent;
     let more_than =
         |share: u64| u128::from(failed) * u128::from(WHOLE) > u128::from(tally.scheduled) * u128::from(share);
@@ -189,7 +193,7 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
     } else {
         return None;
     };
-    let first = merged.errors.first().map(|error| format!(", most often {}: {}", error.kind, error.first_message));
+    let first = most_frequent.map(|error| format!(", most often {error}"));
     let failed = (tally.errors > 0)
         .then(|| format!("{} failed{}", human::share(tally.errors, tally.scheduled), first.unwrap_or_default()));
     let unsent = (tally.unsent > 0)

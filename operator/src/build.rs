@@ -10,6 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+pub use redisbench_benchmark::api::RUN_LABEL;
 use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::status::Artifact;
 use redisbench_benchmark::credential::RunCredential;
@@ -19,8 +20,6 @@ pub use job::{EXIT_FATAL, RETRIES, job};
 
 /// Label of all objects of a benchmark: its name.
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
-/// Label of all objects of a run: its runId.
-pub const RUN_LABEL: &str = "redisbench.dev/run";
 /// Annotation of a piece of the result: the epoch of the conductor that wrote it.
 pub const EPOCH_ANNOTATION: &str = "redisbench.dev/conductor-epoch";
 /// The name of the load generator's container.

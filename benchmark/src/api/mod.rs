@@ -36,6 +36,9 @@ pub mod values;
 pub mod verify;
 pub mod workload;
 
+/// Label of all objects of a run: its runId.
+pub const RUN_LABEL: &str = "redisbench.dev/run";
+
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition, first_sentence, schema as object_schema};
 pub use duration::{DurationError, GoDuration};
 pub use limit::{Limit, Scope, Threshold, watches_nodes};

@@ -2,6 +2,7 @@
 
 mod cell;
 mod comparison;
+mod progress;
 mod result;
 mod search;
 mod shard;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
+pub use progress::{NodeProgress, Progress, ShardProgress};
 pub use result::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, Latencies, LoadResult, NodeResult, NodeRole,
     OperationResult, Percentile, PreloadResult, Requests, ServerResult, StageResult, Throughput, TrialResult,
@@ -202,24 +204,6 @@ pub struct Synchronization {
     pub warmup_milliseconds: u64,
     /// The time during which all shards were measuring.
     pub common_window_milliseconds: u64,
-}
-
-/// The progress of the running trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Progress {
-    /// The progress from 0 to 100: of the preload while preparing, of warm-up and measurement while running.
-    #[schemars(range(min = 0, max = 100))]
-    pub percent: u32,
-    /// Successful requests per second over the last five whole seconds that all shards have completed.
-    pub achieved_per_second: u64,
-    /// The 99th percentile of response time of successful requests over the seconds of `achievedPerSecond`, rounded up by at most 3.2 %.
-    /// Not set below 1,000 requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_nanoseconds: Option<u64>,
-    /// Whether the warm-up has finished and requests count.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub measuring: bool,
 }
 
 /// A part of the full result, and where it is.

@@ -1,24 +1,25 @@
 //! Builds the published progress from the conductor's records of its shards. Pure.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
-use redisbench_wire::timeline::{History, Sum};
+use redisbench_wire::timeline::{History, NodePart, Sum};
 
 use super::clock::{duration, nanoseconds};
-use super::seconds;
+use super::seconds::{self, RECENT_SECONDS};
 use super::shards::{Shard, Standing};
-use super::{LivePicture, PreparationProgress, RecentLatency};
-use crate::measurement::merge;
-use crate::measurement::seconds::measured as of_parts;
+use super::{LiveNode, LivePicture, LiveShard, PreparationProgress, RecentLatency};
+use crate::measurement::seconds::{measured as of_parts, service};
 use crate::measurement::topology::{self, MergedTopology};
+use crate::measurement::{latencies, merge};
+use crate::quantile::Quantile;
 
-/// Rate and latency cover this many whole seconds, the last ones that all shards have completed.
-const RECENT_SECONDS: u32 = 5;
+const SECOND: u64 = 1_000_000_000;
 
 /// Merges the newest snapshot of every shard, including lost ones: their counts were measured. None before the first. `history` holds the
 /// merged seconds of all shards; `since_start` is in nanoseconds.
@@ -48,7 +49,8 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
     let mut errors: Vec<_> = errors.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
     errors.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let since_begin: f64 = if measuring { measured_rate } else { warmup_rate };
-    let recent = recent(shards, history);
+    let seconds = recent_seconds(shards, history);
+    let mut recent = recent(history, &seconds);
     any.then(|| LivePicture {
         percent: percent(shards, &total, since_start),
         total,
@@ -57,6 +59,8 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         errors,
         verification: merge::verification(shards.iter().filter_map(|shard| shard.snapshot.as_ref())),
         achieved_per_second: recent.as_ref().map_or_else(|| round(since_begin), |recent| recent.per_second),
+        shards: shards.iter().map(|shard| live_shard(shard, &seconds)).collect(),
+        nodes: recent.as_mut().map(|recent| std::mem::take(&mut recent.nodes)).unwrap_or_default(),
         recent: recent.map(|recent| recent.latency).filter(|latency| !latency.response.is_empty()),
         measuring,
         topology: topology(shards),
@@ -66,26 +70,61 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
 struct Recent {
     per_second: u64,
     latency: RecentLatency,
+    nodes: Vec<LiveNode>,
 }
 
-/// The last whole seconds before the load ends; none before the first.
-fn recent(shards: &[Shard], history: &History) -> Option<Recent> {
+/// The last whole seconds before the load ends; empty before the first.
+fn recent_seconds(shards: &[Shard], history: &History) -> Range<u32> {
     let end = history.complete().min(seconds::measured(shards).map_or(u32::MAX, |measured| measured.end));
-    let from = end.saturating_sub(RECENT_SECONDS);
+    end.saturating_sub(RECENT_SECONDS)..end
+}
+
+/// Rate and latency in `seconds`; none if there are none.
+fn recent(history: &History, seconds: &Range<u32>) -> Option<Recent> {
+    let Range { start: from, end } = *seconds;
     let mut sum = Sum::default();
     let (mut first, mut succeeded) = (from, 0_u64);
     for span in history.since(from).take_while(|span| span.end() <= end) {
         // After a late takeover there may be only a longer span.
         first = first.min(span.second);
-        succeeded = succeeded.saturating_add(span.counts().succeeded).saturating_add(span.warmup.succeeded);
+        succeeded = succeeded.saturating_add(seconds::succeeded(span));
         sum.add(span);
     }
-    let nanoseconds = u64::from(end - first) * 1_000_000_000;
-    let measured = of_parts(sum.span(first, end - first).parts.iter());
+    let nanoseconds = u64::from(end - first) * SECOND;
+    let span = sum.span(first, end - first);
+    let measured = of_parts(span.parts.iter());
+    let node = |node: &NodePart| LiveNode {
+        address: node.address.clone(),
+        requests_per_second: merge::per_second(node.requests, nanoseconds),
+        errors: node.errors,
+        p99: latencies::known(&service(node), Quantile::P99),
+    };
     (end > 0).then(|| Recent {
         per_second: merge::per_second(succeeded, nanoseconds),
         latency: RecentLatency { response: measured.response, service: measured.service },
+        nodes: span.nodes.iter().map(node).collect(),
     })
+}
+
+fn live_shard(shard: &Shard, seconds: &Range<u32>) -> LiveShard {
+    let place = LiveShard {
+        lost: matches!(shard.standing, Standing::Lost(_)),
+        unreachable: shard.unreachable.is_some(),
+        ..LiveShard::default()
+    };
+    let Some(snapshot) = &shard.snapshot else { return place };
+    let since_begin =
+        || if snapshot.total.succeeded > 0 { measured_per_second(snapshot) } else { warmup_per_second(snapshot) };
+    LiveShard {
+        achieved_per_second: match seconds.len() as u64 {
+            0 => round(since_begin()),
+            length => merge::per_second(shard.seconds.succeeded(seconds), length * SECOND),
+        },
+        failed: snapshot.total.errors.saturating_add(snapshot.total.unsent),
+        busiest_worker_millionths: snapshot.generator.busiest_worker_millionths,
+        run_queue_millionths: snapshot.generator.longest_waiting_worker_millionths,
+        ..place
+    }
 }
 
 fn topology(shards: &[Shard]) -> MergedTopology {

@@ -43,5 +43,7 @@ pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, ShardPresence, StartRecord, WallClock,
 };
 pub use driver::conduct;
-pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, RecentLatency, ShardCounts};
+pub use progress::{
+    ConductStage, LiveNode, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, ShardCounts,
+};
 pub use release::release;

@@ -134,4 +134,36 @@ pub struct LivePicture {
     pub measuring: bool,
     /// The target's servers so far.
     pub topology: MergedTopology,
+    /// Every shard of the plan, in index order.
+    pub shards: Vec<LiveShard>,
+    /// Redis nodes over the seconds of `achieved_per_second`; empty unless the plan counts them by the second.
+    pub nodes: Vec<LiveNode>,
+}
+
+/// One shard of a [`LivePicture`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveShard {
+    pub lost: bool,
+    /// It did not answer the last call.
+    pub unreachable: bool,
+    /// Successful requests per second, over the seconds of the picture.
+    pub achieved_per_second: u64,
+    /// Measured requests that failed or were not sent.
+    pub failed: u64,
+    /// CPU time of the busiest worker over the wall time of the load so far.
+    pub busiest_worker_millionths: u32,
+    /// Run-queue wait of the worker that waited longest, over the same time.
+    pub run_queue_millionths: u32,
+}
+
+/// One Redis node of a [`LivePicture`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveNode {
+    /// `host:port`.
+    pub address: String,
+    pub requests_per_second: u64,
+    /// Errors in these seconds.
+    pub errors: u64,
+    /// Service time in nanoseconds; none if there are too few requests.
+    pub p99: Option<u64>,
 }

@@ -13,6 +13,12 @@ use super::shards::{Shard, Standing};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Live rates and latencies cover this many whole seconds, the last ones that all shards have completed.
+pub const RECENT_SECONDS: u32 = 5;
+
+/// The most merged seconds whose count is kept per shard: those after the load may push out the last ones of it.
+const COUNTED: usize = 2 * RECENT_SECONDS as usize;
+
 #[derive(Debug, Default)]
 pub struct Held {
     /// The first second that is not complete.
@@ -23,6 +29,8 @@ pub struct Held {
     present: Vec<Span>,
     /// The last answer did not contain all seconds.
     more: bool,
+    /// The last merged seconds, and their successful requests.
+    counted: VecDeque<(u32, u64)>,
 }
 
 impl Held {
@@ -54,10 +62,27 @@ impl Held {
         self.more = timeline.more;
     }
 
+    /// Successful requests of the warm-up and measured ones in `seconds`, which must be among the last merged ones.
+    pub fn succeeded(&self, seconds: &Range<u32>) -> u64 {
+        let within = self.counted.iter().filter(|(second, _)| seconds.contains(second));
+        within.fold(0, |sum, (_, succeeded)| sum.saturating_add(*succeeded))
+    }
+
     fn until(&mut self, end: u32) -> impl Iterator<Item = Span> {
         let complete = self.waiting.partition_point(|span| span.end() <= end);
+        for span in self.waiting.range(..complete) {
+            if self.counted.len() == COUNTED {
+                self.counted.pop_front();
+            }
+            self.counted.push_back((span.second, succeeded(span)));
+        }
         self.waiting.drain(..complete)
     }
+}
+
+/// Successful requests of the warm-up and measured ones.
+pub fn succeeded(span: &Span) -> u64 {
+    span.counts().succeeded.saturating_add(span.warmup.succeeded)
 }
 
 /// Merged seconds of all shards.
@@ -190,6 +215,8 @@ mod tests {
         shards[1].seconds.take(told(2, 4, 5));
         course.advance(&mut shards);
         assert_eq!(found(&course)[2..], [(2, 24)]);
+        // Each shard has its own count of the merged seconds.
+        assert_eq!([0..3, 1..2].map(|range| shards[0].seconds.succeeded(&range)), [10 + 11 + 12, 11]);
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! Status of a run in progress.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::conditions::{Conditions, Truth, condition, reason};
 use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
-use crate::api::status::{self, Phase, Summary, Synchronization};
-use crate::conductor::{ConductStage, LivePicture, Progress, ShardPresence};
+use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
+use crate::conductor::{ConductStage, LiveNode, LivePicture, LiveShard, Progress, ShardPresence};
 use crate::quantile::Quantile;
+use crate::verdict::{SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
+
+/// The most shards and nodes in a status, which the operator writes every few seconds.
+const LISTED: usize = 16;
 
 impl Subject<'_> {
     /// Before any shard has been observed. `how` describes the current step.
@@ -46,7 +51,7 @@ impl Subject<'_> {
             lost: counts.lost,
             unreachable: counts.unreachable,
         });
-        status.progress = live_progress(progress);
+        status.progress = self.live_progress(progress);
         if let Some(live) = &progress.live {
             status.topology = Some(topology::shortened(live.topology.report(progress.start_at_unix_nanoseconds)));
         }
@@ -108,35 +113,91 @@ impl Subject<'_> {
         };
         Summary {
             rate: Some(human::rate(live.achieved_per_second)),
-            p99: recent_p99(live).map(human::latency),
+            p99: recent(live, Quantile::P99).map(human::latency),
             errors: Some(human::share(live.total.errors + live.total.unsent, live.total.scheduled)),
             shards,
             verdict: None,
         }
     }
+
+    fn live_progress(&self, progress: &Progress) -> Option<status::Progress> {
+        if progress.stage == ConductStage::Preparing {
+            let preparation = &progress.preparation;
+            let percent = match preparation.preload_keys {
+                0 => 0,
+                keys => u32::try_from(preparation.preloaded_keys.min(keys) * 100 / keys).unwrap_or(100),
+            };
+            return Some(status::Progress { percent, ..status::Progress::default() });
+        }
+        let live = progress.live.as_ref()?;
+        let (nodes, nodes_left_out) = nodes(&live.nodes);
+        Some(status::Progress {
+            percent: u32::from(live.percent.min(100)),
+            achieved_per_second: live.achieved_per_second,
+            p50_nanoseconds: recent(live, Quantile::P50),
+            p99_nanoseconds: recent(live, Quantile::P99),
+            p999_nanoseconds: recent(live, Quantile::P999),
+            measuring: live.measuring,
+            reasons: self.reasons(progress, live),
+            shards: shards(&live.shards),
+            nodes,
+            nodes_left_out,
+        })
+    }
+
+    fn reasons(&self, progress: &Progress, live: &LivePicture) -> Vec<VerdictReason> {
+        let counted = SoFar {
+            tally: &live.total,
+            most_frequent: live.errors.first().map(|(kind, _)| kind.as_str()),
+            topology: &live.topology,
+            shards: self.shards as usize,
+            lost: progress.shards.lost as usize,
+            start_skew: progress.start_skew,
+            max_start_skew: self.spec.shards.max_start_skew.parse().unwrap_or(Duration::MAX),
+            processors: live
+                .shards
+                .iter()
+                .map(|shard| (shard.busiest_worker_millionths, shard.run_queue_millionths))
+                .collect(),
+        };
+        so_far(&counted)
+    }
 }
 
-fn live_progress(progress: &Progress) -> Option<status::Progress> {
-    if progress.stage == ConductStage::Preparing {
-        let preparation = &progress.preparation;
-        let percent = match preparation.preload_keys {
-            0 => 0,
-            keys => u32::try_from(preparation.preloaded_keys.min(keys) * 100 / keys).unwrap_or(100),
-        };
-        return Some(status::Progress { percent, ..status::Progress::default() });
-    }
-    let live = progress.live.as_ref()?;
-    Some(status::Progress {
-        percent: u32::from(live.percent.min(100)),
-        achieved_per_second: live.achieved_per_second,
-        p99_nanoseconds: recent_p99(live),
-        measuring: live.measuring,
-    })
+/// Those that need attention, at most [`LISTED`], in index order.
+fn shards(all: &[LiveShard]) -> Vec<ShardProgress> {
+    let mut all: Vec<(u32, &LiveShard)> = (0..).zip(all).collect();
+    all.sort_by_key(|(_, shard)| Reverse((shard.lost, shard.unreachable, shard.busiest_worker_millionths)));
+    all.truncate(LISTED);
+    all.sort_by_key(|(index, _)| *index);
+    let progress = |(index, shard): (u32, &LiveShard)| ShardProgress {
+        index,
+        lost: shard.lost,
+        unreachable: shard.unreachable,
+        achieved_per_second: shard.achieved_per_second,
+        failed_requests: shard.failed,
+        busiest_worker_percent: shard.busiest_worker_millionths / 10_000,
+        run_queue_percent: shard.run_queue_millionths / 10_000,
+    };
+    all.into_iter().map(progress).collect()
+}
+
+/// The slowest, at most [`LISTED`], and the number of the others.
+fn nodes(all: &[LiveNode]) -> (Vec<NodeProgress>, u64) {
+    let mut sorted: Vec<&LiveNode> = all.iter().collect();
+    sorted.sort_by(|one, other| (Reverse(one.p99), &one.address).cmp(&(Reverse(other.p99), &other.address)));
+    let progress = |node: &&LiveNode| NodeProgress {
+        address: node.address.clone(),
+        requests_per_second: node.requests_per_second,
+        errors: node.errors,
+        p99_nanoseconds: node.p99,
+    };
+    (sorted.iter().take(LISTED).map(progress).collect(), sorted.len().saturating_sub(LISTED) as u64)
 }
 
 /// None if the last seconds have too few requests, as in a result.
-fn recent_p99(live: &LivePicture) -> Option<u64> {
-    latencies::known(&live.recent.as_ref()?.response, Quantile::P99)
+fn recent(live: &LivePicture, quantile: Quantile) -> Option<u64> {
+    latencies::known(&live.recent.as_ref()?.response, quantile)
 }
 
 fn synchronization(progress: &Progress) -> Option<Synchronization> {
@@ -176,9 +237,17 @@ mod tests {
             recent,
             measuring: true,
             topology: MergedTopology::default(),
+            shards: (0..40)
+                .map(|index| LiveShard { lost: index == 39, busiest_worker_millionths: index, ..LiveShard::default() })
+                .collect(),
+            nodes: (0..17)
+                .map(|index| LiveNode { address: format!("{index}"), p99: Some(index), ..LiveNode::default() })
+                .collect(),
         };
         let live = Some(Arc::new(live));
-        live_progress(&Progress { stage: ConductStage::Running, live, ..Progress::default() }).unwrap()
+        let spec = crate::api::read(&crate::sample::object()).unwrap().spec;
+        let subject = Subject { spec: &spec, shards: 40, generation: None, now: jiff::Timestamp::UNIX_EPOCH };
+        subject.live_progress(&Progress { stage: ConductStage::Running, live, ..Progress::default() }).unwrap()
     }
 
     #[test]
@@ -186,5 +255,13 @@ mod tests {
         let p99 = [0, 1, 999, 1_000].map(|requests| shown(requests).p99_nanoseconds.is_some());
         assert_eq!(p99, [false, false, false, true]);
         assert!(shown(1).measuring, "however few requests there are");
+    }
+
+    #[test]
+    fn the_busiest_shards_and_slowest_nodes_of_many_are_listed() {
+        let shown = shown(1_000);
+        let shards: Vec<u32> = shown.shards.iter().map(|shard| shard.index).collect();
+        assert_eq!(shards, (24..40).collect::<Vec<_>>());
+        assert_eq!((shown.nodes.len(), shown.nodes[0].address.as_str(), shown.nodes_left_out), (16, "16", 1));
     }
 }

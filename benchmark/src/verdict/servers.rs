@@ -10,6 +10,7 @@ use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::merge::Merged;
+use crate::measurement::topology::MergedTopology;
 use crate::measurement::{Ending, Outcome};
 
 /// Bounds of the number of commands sent, given that their execution may be uncertain.
@@ -176,9 +177,8 @@ pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
 }
 
 /// Slots being migrated on purpose stay available, so they do not count. A new primary is another server, with other keys in its caches.
-pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
-    let topology = &merged.topology;
-    let window = topology.measured_from..topology.measured_from.saturating_add(merged.pace.window_nanoseconds);
+pub(super) fn topology_changed(topology: &MergedTopology, window_nanoseconds: u64) -> Option<VerdictReason> {
+    let window = topology.measured_from..topology.measured_from.saturating_add(window_nanoseconds);
     let another = |kind: ChangeKind| matches!(kind, ChangeKind::BecamePrimary | ChangeKind::Gone);
     let changes =
         topology.changes.iter().filter(|change| another(change.what) && window.contains(&change.at_nanoseconds));

@@ -38,6 +38,8 @@ fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     assert_eq!(seconds(|span| span.sent_bytes), live.total.sent_bytes);
     // Over the last seconds, not over the whole run.
     assert_eq!(live.achieved_per_second, 3_000);
+    let shards: Vec<_> = live.shards.iter().map(|shard| (shard.lost, shard.achieved_per_second)).collect();
+    assert_eq!(shards, [(false, 1_000), (false, 1_000), (true, 0), (false, 1_000)]);
 }
 
 #[test]

@@ -99,6 +99,9 @@ fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
         let windows = outcome.thresholds.iter().map(|one| (one.standing.windows, one.standing.failed_windows));
         assert_eq!(windows.collect::<Vec<_>>(), [(59, 0), (59, 59)], "{count} shards");
         assert_eq!(outcome.thresholds[1].standing.worst.as_ref().unwrap().node.as_deref(), Some("redis:6379"));
+        let live = rig.progress.live.clone().unwrap();
+        let [node] = &live.nodes[..] else { panic!("{:?}", live.nodes) };
+        assert_eq!((node.requests_per_second, node.p99.is_some()), (1_000 * u64::from(count), true));
     }
 }
 

@@ -311,6 +311,8 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 achieved_per_second: 1_000 + tick,
                 recent: None,
                 measuring: true,
+                shards: Vec::new(),
+                nodes: Vec::new(),
             };
             let progress = Progress {
                 stage: ConductStage::Running,
