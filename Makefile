@@ -120,7 +120,7 @@ test-steps:
 
 # Builds first, because tests start the programs of other crates.
 test-unit: packages ## run the tests that need no Kubernetes
-	@$(E2E)/install.sh haproxy:haproxy
+	@$(E2E)/install.sh haproxy:haproxy script:bsdutils
 	cargo build --workspace --bins --tests
 	cargo test --workspace --lib --bins
 	$(WAITING) cargo test --workspace --exclude redisbench-e2e --test '*'

@@ -1,5 +1,7 @@
 //! The arguments of the commands, and the name of the program.
 
+mod cluster;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -7,10 +9,14 @@ use clap::{Args, ValueEnum};
 
 use crate::credentials::Confidential;
 use crate::flags::Flags;
+#[cfg(feature = "cluster")]
+pub use cluster::{AbortArguments, LogsArguments, ShowArguments, WatchArguments};
+pub use cluster::{ClusterArguments, ClusterCommand, CompareArguments, ExplainArguments, VersionArguments};
 
 /// Arguments of `local`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct LocalArguments {
     #[command(flatten)]
     pub flags: Flags,
@@ -44,6 +50,9 @@ pub struct LocalArguments {
     /// Read the Secret NAME from DIR, which has a file per key; repeatable. Not needed for Secrets in the manifest
     #[arg(long, value_name = "NAME=DIR", value_parser = secret_directory)]
     pub secret: Vec<(String, PathBuf)>,
+    /// Print lines instead of the live view
+    #[arg(long)]
+    pub plain: bool,
     /// The load generator's program [default: redisbench-loadgen in this program's directory, else on PATH]
     #[arg(long, value_name = "PATH")]
     pub loadgen: Option<PathBuf>,
@@ -85,12 +94,11 @@ pub struct RunArguments {
     /// The manifest, or - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// Namespace [default: the manifest's, else the kubeconfig context's]
-    #[arg(short, long)]
-    pub namespace: Option<String>,
-    /// Kubeconfig context [default: the current context]
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Print lines instead of the live view
     #[arg(long)]
-    pub context: Option<String>,
+    pub plain: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -103,19 +111,15 @@ pub struct Source {
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     pub name: Option<String>,
     /// A saved object, a full result, or a directory of `local --output-dir`; repeatable
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["namespace", "context"])]
     pub file: Vec<PathBuf>,
-    /// Namespace of NAME [default: the kubeconfig context's]
-    #[arg(short, long, conflicts_with = "file")]
-    pub namespace: Option<String>,
-    /// Kubeconfig context [default: the current context]
-    #[arg(long, conflicts_with = "file")]
-    pub context: Option<String>,
+    /// Where NAME is.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
-#[cfg_attr(not(feature = "report"), expect(dead_code, reason = "no report is written"))]
 pub struct ReportArguments {
     /// What to report.
     #[command(flatten)]

@@ -6,7 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
 
 use crate::arguments::{
-    ALONE, CompletionArguments, InitArguments, LocalArguments, ReportArguments, RunArguments, ValidateArguments, name_of,
+    ALONE, ClusterCommand, CompareArguments, CompletionArguments, ExplainArguments, InitArguments, LocalArguments,
+    ReportArguments, RunArguments, ValidateArguments, VersionArguments, name_of,
 };
 use crate::export::ExportArguments;
 use crate::flags::Flags;
@@ -63,6 +64,21 @@ pub enum Command {
     ///
     /// Exit codes: 0: all are valid. 2: at least one is invalid.
     Validate(ValidateArguments),
+    /// Commands for benchmarks on a cluster.
+    #[command(flatten)]
+    Cluster(ClusterCommand),
+    /// Compare two finished benchmarks with the same workload and load: faster, slower or the same
+    ///
+    /// Each needs at least 5 usable trials at a setting (spec.repeats): fewer cannot show a difference. The intervals are those of
+    /// spec.comparison.
+    ///
+    /// Exit codes: 0: faster, or no relevant difference. 1: not comparable, or this program failed. 2: not a finished result. 4: slower.
+    /// 5: inconclusive.
+    Compare(CompareArguments),
+    /// Explain a reason of a verdict or condition, a phase, or an exit code, and what to do next
+    Explain(ExplainArguments),
+    /// Print the versions of this program and of the operator, if a cluster is reachable
+    Version(VersionArguments),
     /// Print a script that completes commands and flags of `redisbench` in a shell
     ///
     /// `kubectl redisbench` is completed by kubectl itself, if the program `kubectl_complete-redisbench` is in PATH.

@@ -26,7 +26,7 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use redisbench_wire::histogram::HistogramError;
 
 use crate::arguments::Source;
-use crate::reading::{self, Reading, ReadingError};
+use crate::reading::{self, Reading};
 use crate::{GOOD, USAGE, render};
 
 /// A format of other tools.
@@ -148,16 +148,9 @@ pub enum ExportError {
 /// Converts a result and writes it.
 ///
 /// # Errors
-/// If the cluster cannot be read, or the output cannot be written.
+/// If the result cannot be read, or the output cannot be written.
 pub async fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
-    let reading = match reading::read(&arguments.source).await {
-        Ok(reading) => reading,
-        Err(ReadingError::Cluster(error)) => return Err(error),
-        Err(error @ ReadingError::Refused { .. }) => {
-            eprintln!("error: {error}");
-            return Ok(USAGE);
-        }
-    };
+    let reading = reading::read(&arguments.source).await?;
     let bytes = match chosen(reading, arguments.trial).and_then(|reading| (arguments.format.write)(&reading)) {
         Ok(bytes) => bytes,
         Err(error) => {

@@ -76,7 +76,7 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
         }
     };
     let interrupts = Interrupts::listen().context("failed to listen for signals")?;
-    let mut display = Display::new();
+    let mut display = Display::new(arguments.plain);
     for skipped in &order.skipped {
         display.note(&format!("{skipped}: skipped, not needed without a cluster"));
     }
@@ -97,6 +97,7 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
         code = work => code,
         // Dropping the work ends all children.
         () = interrupts.second() => {
+            display.clear();
             eprintln!("interrupted twice: exiting without a result");
             Ok(BAD)
         }
@@ -140,7 +141,7 @@ struct Throwaways {
 }
 
 /// Starts servers for each target, and redirects the targets to them.
-async fn start_throwaways(order: &mut Order, display: &Display) -> Result<Throwaways, ThrowawayError> {
+async fn start_throwaways(order: &mut Order, display: &mut Display) -> Result<Throwaways, ThrowawayError> {
     let authority = order.tls().next().is_some().then(|| Authority::new(order.tls())).transpose()?;
     let mut servers = Vec::new();
     let mut endpoints = Vec::new();

@@ -3,11 +3,23 @@
 // For the JSON of `export --format memtier-json`, which has many fields.
 #![recursion_limit = "256"]
 
+/// Like the standard one, which panics if the reader of standard error has left.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod arguments;
 mod child;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod command;
+mod compare;
 mod credentials;
 mod draft;
+mod explain;
 mod export;
 mod files;
 mod flags;
@@ -16,6 +28,8 @@ mod init;
 mod interrupt;
 mod local;
 mod manifest;
+#[cfg(feature = "cluster")]
+mod operate;
 mod progress;
 mod reading;
 mod render;
@@ -36,6 +50,7 @@ use tracing_subscriber::EnvFilter;
 
 use arguments::ALONE;
 use command::Command;
+use reading::ReadingError;
 
 /// The benchmark completed, and its verdict is not Invalid.
 const GOOD: u8 = 0;
@@ -43,11 +58,11 @@ const GOOD: u8 = 0;
 const BAD: u8 = 1;
 /// An invalid manifest or wrong usage.
 const USAGE: u8 = 2;
-/// Like `GOOD`, but verification found lost data or wrong replies.
+/// As 0, but verification found lost data or wrong replies.
 const UNVERIFIED: u8 = 3;
-/// Like `GOOD`, but a threshold was not met or stopped the run, or the objective of a search does not hold at its lowest rate.
+/// As 0, but a threshold was not met or stopped the run, or the objective of a search does not hold at its lowest rate.
 const NOT_MET: u8 = 4;
-/// Like `GOOD`, and no threshold failed, but one could not be judged, such as a quantile of too few requests.
+/// As 0, and no threshold failed, but one could not be judged, such as a quantile of too few requests.
 const NOT_JUDGED: u8 = 5;
 
 // Single-threaded: the kernel ends child processes with the thread that started them, and the load needs the machine's processors.
@@ -67,7 +82,7 @@ async fn main() -> ExitCode {
     };
     render::Paint::choose(arguments.color);
     let outcome = match arguments.command {
-        Command::Validate(arguments) => Ok(validate::validate(&arguments)),
+        Command::Validate(arguments) => validate::validate(&arguments),
         Command::Export(arguments) => Box::pin(export::export(&arguments)).await,
         Command::Init(arguments) => init::init(&arguments),
         Command::Completion(arguments) => completion(arguments.shell),
@@ -78,18 +93,25 @@ async fn main() -> ExitCode {
             "report is not available: this program was built without its feature `report`; build it with `make build`"
         )),
         Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
+        Command::Compare(arguments) => Box::pin(compare::compare(&arguments)).await,
+        Command::Explain(arguments) => explain::explain(arguments.name.as_deref()),
         #[cfg(feature = "cluster")]
         Command::Run(arguments) => Box::pin(run::run(&arguments)).await,
+        #[cfg(feature = "cluster")]
+        Command::Cluster(command) => Box::pin(operate::perform(&command)).await,
+        #[cfg(feature = "cluster")]
+        Command::Version(arguments) => Box::pin(operate::version(&arguments)).await,
         #[cfg(not(feature = "cluster"))]
-        Command::Run(_) => Err(anyhow::anyhow!(
-            "run is not available: this program was built without its feature `cluster`; build it with `make build`"
-        )),
+        Command::Version(_) => render::write(format!("client    {}\n", env!("CARGO_PKG_VERSION"))).map(|()| GOOD),
+        #[cfg(not(feature = "cluster"))]
+        Command::Run(_) | Command::Cluster(_) => Err(no_cluster()),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(BAD)
+            let refused = matches!(error.downcast_ref::<ReadingError>(), Some(ReadingError::Refused { .. }));
+            ExitCode::from(if refused { USAGE } else { BAD })
         }
     }
 }
@@ -99,6 +121,13 @@ fn completion(shell: clap_complete::Shell) -> anyhow::Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command::command(ALONE), ALONE, &mut script);
     render::write(&script).map(|()| GOOD)
+}
+
+#[cfg(not(feature = "cluster"))]
+fn no_cluster() -> anyhow::Error {
+    anyhow::anyhow!(
+        "no cluster can be reached: this program was built without its feature `cluster`; build it with `make build`"
+    )
 }
 
 /// Logs the conductor to standard error if `REDISBENCH_LOG` has a filter, such as `debug`.

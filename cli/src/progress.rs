@@ -1,31 +1,40 @@
-//! Live progress on standard error: a bar on a terminal, otherwise a line at intervals. Uses only the object, so that `local` and `run`
-//! show the same.
+//! Live progress on standard error: a full-screen view on a terminal, otherwise a line at intervals. Uses only the object, so that
+//! `local`, `run` and `watch` show the same.
+
+mod frame;
+mod model;
+pub mod rows;
+mod screen;
+mod view;
 
 use std::borrow::Cow;
-use std::io::IsTerminal as _;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use redisbench_benchmark::api::spec::WarmupEnds;
-use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::api::status::{Phase, ThresholdOutcome, VerdictValue};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::{condition, find};
 
-use crate::render::Paint;
+use view::View;
 
-/// The interval between lines without a terminal.
+/// The interval between lines without a view.
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The longest description of a trial, to leave room for the rest of the line.
 const SETTING_BYTES: usize = 48;
 
 /// Shows the progress of a benchmark.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Display {
-    bar: Option<ProgressBar>,
+    /// None without a terminal.
+    view: Option<View>,
     shown: Option<Line>,
+    /// Printed reasons: the trial and the name.
+    told: BTreeSet<(u32, String)>,
 }
 
 /// The last printed line's state and time.
@@ -37,44 +46,46 @@ struct Line {
 }
 
 impl Display {
-    pub fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-            // The template is a constant. If it is ever wrong, use the default style.
-            let coloured = Paint::for_stream(true).is_enabled();
-            let template = if coloured { "{bar:20.green/dim} {wide_msg}" } else { "{bar:20} {wide_msg}" };
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar.set_style(style.progress_chars("━━─"));
-            bar
-        });
-        Self { bar, shown: None }
+    /// With plain lines if `plain`, or if there is no terminal.
+    pub fn new(plain: bool) -> Self {
+        Self { view: if plain { None } else { View::open() }, ..Self::default() }
     }
 
     /// Shows the state of `benchmark` at `now`. May be called at any rate.
     pub fn show(&mut self, benchmark: &RedisBenchmark, now: Timestamp) {
+        if let Some(view) = &mut self.view {
+            return view.show(benchmark, now);
+        }
         let Some(status) = &benchmark.status else { return };
         let line = line(&benchmark.spec, status, now);
-        if let Some(bar) = &self.bar {
-            bar.set_position(status.progress.map_or(0, |progress| progress.percent.into()));
-            bar.set_message(line);
-        } else if self.is_due(status.phase, &line, now) {
+        if self.is_due(status.phase, &line, now) {
             eprintln!("{line}");
             self.shown = Some(Line { phase: status.phase, text: line, at: now });
         }
-    }
-
-    /// Prints a note above the bar.
-    pub fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+        for reason in self.news(status) {
+            eprintln!("  {reason}");
         }
     }
 
-    /// Removes the bar, before a prompt or at the end.
-    pub fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+    /// Reasons that were not printed in this trial.
+    fn news(&mut self, status: &RedisBenchmarkStatus) -> Vec<Reason> {
+        let trial = status.trial.as_ref().map_or(0, |trial| trial.index);
+        reasons(status).into_iter().filter(|reason| self.told.insert((trial, reason.name.clone()))).collect()
+    }
+
+    /// Prints a note. While the view is shown, it is part of the view, and printed at its end.
+    pub fn note(&mut self, text: &str) {
+        if let Some(view) = &mut self.view {
+            view.note(text);
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Gives the terminal back, before a prompt or at the end. The next [`Self::show`] takes it again.
+    pub fn clear(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.clear();
         }
     }
 
@@ -86,8 +97,59 @@ impl Display {
     }
 }
 
-/// One line: phase, time, rate, p99 and errors, or what the benchmark is waiting for. Fits beside the bar on a narrow terminal.
-fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
+/// Why the verdict will not be Valid, or a failed threshold.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    severity: VerdictValue,
+    name: String,
+    message: String,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}: {}", self.severity, self.name, self.message)
+    }
+}
+
+/// As far as known while the load runs.
+pub fn reasons(status: &RedisBenchmarkStatus) -> Vec<Reason> {
+    let failed = status.thresholds.iter().filter(|threshold| threshold.outcome == ThresholdOutcome::Failed);
+    let failed = failed.map(|threshold| Reason {
+        severity: VerdictValue::Invalid,
+        name: format!("threshold {}", threshold.name),
+        message: threshold.message.clone(),
+    });
+    let given = status.progress.iter().flat_map(|progress| &progress.reasons).map(|given| Reason {
+        severity: given.severity,
+        name: format!("{:?}", given.reason),
+        message: given.message.clone(),
+    });
+    failed.chain(given).collect()
+}
+
+/// One line: phase, time, rate, percentiles and errors, or what the benchmark is waiting for.
+pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
+    let mut parts = state(spec, status, now);
+    if status.phase == Phase::Running {
+        let progress = status.progress.clone().unwrap_or_default();
+        parts.push(human::rate(progress.achieved_per_second));
+        let quantiles = [
+            ("p50", progress.p50_nanoseconds),
+            ("p99", progress.p99_nanoseconds),
+            ("p99.9", progress.p999_nanoseconds),
+        ];
+        parts.extend(
+            quantiles.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", human::latency(value?)))),
+        );
+        let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
+        parts.extend(errors.map(|errors| format!("errors {errors}")));
+    }
+    parts.extend(troubles(status));
+    parts.join("   ")
+}
+
+/// Phase, trial, and time or what is being waited for.
+fn state(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Vec<String> {
     let mut parts = vec![format!("{:?}", status.phase)];
     let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
     parts.extend(several.map(|trial| {
@@ -95,31 +157,28 @@ fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
         let setting = trial.setting.iter().map(|setting| human::shorten(setting, SETTING_BYTES));
         std::iter::once(Cow::from(place)).chain(setting).collect::<Vec<_>>().join(": ")
     }));
-    let progress = status.progress.unwrap_or_default();
+    let percent = status.progress.as_ref().map_or(0, |progress| progress.percent);
     match status.phase {
-        Phase::Running => {
-            parts.push(time(spec, status, now).unwrap_or_else(|| format!("{} %", progress.percent)));
-            parts.push(human::rate(progress.achieved_per_second));
-            parts.extend(progress.p99_nanoseconds.map(|p99| format!("p99 {}", human::latency(p99))));
-            let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
-            parts.extend(errors.map(|errors| format!("errors {errors}")));
-        }
+        Phase::Running => parts.push(time(spec, status, now).unwrap_or_else(|| format!("{percent} %"))),
         Phase::Pending | Phase::Preparing => {
             let doing = find(status, condition::RECONCILING).filter(|doing| doing.status == "True");
             let counts = status.shards.map(|shards| format!("{} of {} shards are armed", shards.armed, shards.desired));
             parts.extend(doing.map(|doing| doing.message.clone()).or(counts));
-            if progress.percent > 0 {
-                parts.push(format!("preload {} %", progress.percent));
+            if percent > 0 {
+                parts.push(format!("preload {percent} %"));
             }
         }
         Phase::Suspended | Phase::Collecting | Phase::Succeeded | Phase::Failed | Phase::Aborted => {}
     }
-    if let Some(shards) = status.shards {
-        let troubles = [(shards.lost, "lost"), (shards.unreachable, "unreachable")];
-        let troubles = troubles.into_iter().filter(|(number, _)| *number > 0);
-        parts.extend(troubles.map(|(number, word)| format!("{number} of {} shards {word}", shards.desired)));
-    }
-    parts.join("   ")
+    parts
+}
+
+/// Shards that are lost or unreachable.
+fn troubles(status: &RedisBenchmarkStatus) -> impl Iterator<Item = String> + use<> {
+    let shards = status.shards.unwrap_or_default();
+    let troubles = [(shards.lost, "lost"), (shards.unreachable, "unreachable")];
+    let troubles = troubles.into_iter().filter(|(number, _)| *number > 0);
+    troubles.map(move |(number, word)| format!("{number} of {} shards {word}", shards.desired))
 }
 
 /// The elapsed and the planned time. Only the elapsed one if a number of requests or the last stage ends the run.
@@ -132,7 +191,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let elapsed_text = human::seconds(elapsed);
     // The end is unknown.
     if load.warmup_ends == WarmupEnds::WhenSettled {
-        let measuring = status.progress.is_some_and(|progress| progress.measuring);
+        let measuring = status.progress.as_ref().is_some_and(|progress| progress.measuring);
         return Some(if measuring { elapsed_text } else { format!("{elapsed_text}, warming up") });
     }
     if elapsed < warmup {
@@ -151,7 +210,8 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
 
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::api::status::{Progress, ShardCounts, Summary, TrialStatus};
+    use redisbench_benchmark::api::status::{Progress, ReasonKind, ShardCounts, Summary, TrialStatus, VerdictReason};
+    use serde_json::json;
 
     use super::*;
     use crate::manifest::parse;
@@ -171,7 +231,7 @@ spec:
     }
 
     fn running() -> RedisBenchmarkStatus {
-        let start_at = Some(serde_json::from_value(serde_json::json!("1970-01-01T00:01:40.000000Z")).unwrap());
+        let start_at = Some(serde_json::from_value(json!("1970-01-01T00:01:40.000000Z")).unwrap());
         RedisBenchmarkStatus {
             phase: Phase::Running,
             trial: Some(TrialStatus { index: 0, of: 1, attempt: 1, start_at, setting: None }),
@@ -180,6 +240,7 @@ spec:
                 achieved_per_second: 5000,
                 p99_nanoseconds: Some(1_450_000),
                 measuring: true,
+                ..Progress::default()
             }),
             summary: Some(Summary { errors: Some("0 (0 %)".to_owned()), ..Summary::default() }),
             shards: Some(ShardCounts { desired: 2, running: 2, ..ShardCounts::default() }),
@@ -191,6 +252,13 @@ spec:
     fn running_says_rate_latency_errors_and_time() {
         let spec = parse(MANIFEST).unwrap().benchmark.spec;
         let mut status = running();
+        let progress = status.progress.as_mut().unwrap();
+        (progress.p50_nanoseconds, progress.p999_nanoseconds) = (Some(312_000), Some(9_100_000));
+        assert_eq!(
+            line(&spec, &status, at(120)),
+            "Running   20s of 1m05s   5.00k/s   p50 312 µs   p99 1.45 ms   p99.9 9.10 ms   errors 0 (0 %)"
+        );
+        status = running();
         assert_eq!(line(&spec, &status, at(120)), "Running   20s of 1m05s   5.00k/s   p99 1.45 ms   errors 0 (0 %)");
         status.shards = Some(ShardCounts { desired: 2, running: 1, lost: 1, ..ShardCounts::default() });
         assert_eq!(
@@ -242,11 +310,32 @@ spec:
     #[test]
     fn lines_come_with_a_new_phase_or_with_news_after_a_while() {
         let shown = Line { phase: Phase::Running, text: "a".to_owned(), at: at(100) };
-        let display = Display { bar: None, shown: Some(shown) };
+        let display = Display { shown: Some(shown), ..Display::default() };
         assert!(!display.is_due(Phase::Running, "b", at(102)));
         assert!(display.is_due(Phase::Running, "b", at(103)));
         assert!(!display.is_due(Phase::Running, "a", at(200)));
         assert!(display.is_due(Phase::Collecting, "a", at(100)));
-        assert!(Display { bar: None, shown: None }.is_due(Phase::Pending, "", at(0)));
+        assert!(Display::default().is_due(Phase::Pending, "", at(0)));
+    }
+
+    #[test]
+    fn a_reason_is_news_once_in_each_trial() {
+        let (mut display, mut status) = (Display::default(), running());
+        let mut news = |status: &RedisBenchmarkStatus| -> Vec<String> {
+            display.news(status).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(news(&status), [""; 0]);
+        status.progress.as_mut().unwrap().reasons = vec![VerdictReason {
+            reason: ReasonKind::ShardLost,
+            severity: VerdictValue::Invalid,
+            message: "1 of 2 shards are lost".to_owned(),
+        }];
+        assert_eq!(news(&status), ["Invalid ShardLost: 1 of 2 shards are lost"]);
+        let slow = json!({"name": "slow", "outcome": "Failed", "message": "p99 is 2 ms; must be at most 1 ms"});
+        status.thresholds = vec![serde_json::from_value(slow).unwrap()];
+        assert_eq!(news(&status), ["Invalid threshold slow: p99 is 2 ms; must be at most 1 ms"]);
+        assert_eq!(news(&status), [""; 0]);
+        status.trial.as_mut().unwrap().index = 1;
+        assert_eq!(news(&status).len(), 2);
     }
 }

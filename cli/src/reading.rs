@@ -1,7 +1,7 @@
 //! Reads a finished benchmark back, from files or from a cluster. Every view of a result begins here.
 
 #[cfg(feature = "cluster")]
-mod cluster;
+pub mod cluster;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,16 +54,26 @@ pub async fn read(source: &Source) -> Result<Reading, ReadingError> {
     match &source.name {
         None => of_files(&source.file),
         #[cfg(feature = "cluster")]
-        Some(name) => cluster::read(source, name).await,
+        Some(name) => cluster::read(&source.cluster, name).await,
         #[cfg(not(feature = "cluster"))]
-        Some(name) => Err(ReadingError::Cluster(anyhow::anyhow!(
-            "{name}: cannot be read from a cluster: this program was built without its feature `cluster`; save it with \
-             kubectl get redisbenchmark {name} -o json, and read it with -f"
-        ))),
+        Some(name) => Err(no_cluster(name)),
     }
 }
 
-fn of_files(files: &[PathBuf]) -> Result<Reading, ReadingError> {
+/// Without the feature `cluster`, only files are read.
+#[cfg(not(feature = "cluster"))]
+pub fn no_cluster(name: &str) -> ReadingError {
+    ReadingError::Cluster(anyhow::anyhow!(
+        "{name}: cannot be read from a cluster: this program was built without its feature `cluster`; save it with \
+         kubectl get redisbenchmark {name} -o json, and give that file"
+    ))
+}
+
+/// Reads the result in `files`, all of one run.
+///
+/// # Errors
+/// If it is not one, has not finished, lacks a part, or cannot be read.
+pub fn of_files(files: &[PathBuf]) -> Result<Reading, ReadingError> {
     let mut reading = Reading::default();
     for file in files {
         let each = if file.is_dir() { of_directory(file)? } else { vec![file.clone()] };

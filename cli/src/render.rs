@@ -14,6 +14,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::ComparisonResult;
 
 use crate::arguments::Output;
 pub use grid::Grid;
@@ -75,6 +76,11 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         text.push_str(&setup::artifacts(status, paint));
     }
     text
+}
+
+/// The tables of a comparison.
+pub fn comparison(results: &[ComparisonResult], paint: Paint) -> String {
+    trials::comparison(results, 0, paint)
 }
 
 #[cfg(test)]

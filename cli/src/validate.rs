@@ -4,10 +4,13 @@ use std::path::Path;
 
 use crate::arguments::ValidateArguments;
 use crate::manifest::{self, Problem};
-use crate::{GOOD, USAGE};
+use crate::{GOOD, USAGE, render};
 
 /// Validates every file. Problems go to standard error, one per line; valid manifests to standard output.
-pub fn validate(arguments: &ValidateArguments) -> u8 {
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn validate(arguments: &ValidateArguments) -> anyhow::Result<u8> {
     let mut code = GOOD;
     for file in &arguments.file {
         match manifest::load(file).and_then(|manifest| manifest::compile(&manifest.benchmark).map(|_| manifest)) {
@@ -15,7 +18,7 @@ pub fn validate(arguments: &ValidateArguments) -> u8 {
                 let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
                 let local = manifest::of_one_machine(&manifest.benchmark);
                 let local = local.map_or(String::new(), |problem| format!(", but for `local` only: {problem}"));
-                println!("{}: RedisBenchmark {name} is valid{local}", shown(file));
+                render::write(format!("{}: RedisBenchmark {name} is valid{local}\n", shown(file)))?;
             }
             Err(problems) => {
                 code = USAGE;
@@ -23,7 +26,7 @@ pub fn validate(arguments: &ValidateArguments) -> u8 {
             }
         }
     }
-    code
+    Ok(code)
 }
 
 /// Prints `problems` of `file`, or of flags, to standard error, one per line.

@@ -3,43 +3,40 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
+use kube::Api;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Artifact;
 
 use super::{Reading, ReadingError, finished};
-use crate::arguments::Source;
+use crate::arguments::ClusterArguments;
+use crate::cluster::Cluster;
+use crate::cluster::answer::{self, Question};
 use crate::manifest::Problem;
-use crate::run::answer::{self, Question};
-use crate::run::connect;
+
+/// Reads the benchmark called `name`, without its full results.
+///
+/// # Errors
+/// If it does not exist, has not finished, or cannot be read.
+pub async fn object(cluster: &Cluster, name: &str) -> Result<RedisBenchmark, ReadingError> {
+    let object = cluster.get(name).await.map_err(ReadingError::Cluster)?;
+    finished(&object).map_err(|problem| refused(name, problem))?;
+    Ok(object)
+}
 
 /// Reads the benchmark called `name`.
 ///
 /// # Errors
 /// If it has not finished, or the cluster does not have all of it.
-pub async fn read(source: &Source, name: &str) -> Result<Reading, ReadingError> {
-    let (client, default) = connect(source.context.as_deref()).await.map_err(ReadingError::Cluster)?;
-    let namespace = source.namespace.as_deref().unwrap_or(&default);
-    let refused = |problem| ReadingError::Refused { place: format!("redisbenchmark/{name}"), problem };
-    let question = Question { what: "read the benchmark", verb: "get", resource: "redisbenchmarks", namespace };
-    let mut object = match Api::<RedisBenchmark>::namespaced(client.clone(), namespace).get(name).await {
-        Ok(object) => object,
-        // Without our custom resource definition, the answer has no such reason.
-        Err(kube::Error::Api(status)) if status.reason == "NotFound" => {
-            let message = format!("is not in namespace {namespace}; list all with kubectl get redisbenchmarks -A");
-            return Err(refused(Problem::field("metadata.name", message)));
-        }
-        Err(error) => return Err(ReadingError::Cluster(answer::error(error, question))),
-    };
-    // Hidden like in kubectl, because of its length.
-    object.metadata.managed_fields = None;
-    finished(&object).map_err(refused)?;
+pub async fn read(arguments: &ClusterArguments, name: &str) -> Result<Reading, ReadingError> {
+    let cluster = Cluster::connect(arguments).await.map_err(ReadingError::Cluster)?;
+    let refused = |problem| refused(name, problem);
+    let object = object(&cluster, name).await?;
     let artifacts = object.status.as_ref().map(|status| status.artifacts.clone()).unwrap_or_default();
     let mut reading = Reading { object: Some(object), ..Reading::default() };
     for pieces in documents(&artifacts).map_err(refused)? {
         let mut document = String::new();
         for piece in &pieces {
-            document.push_str(&text(&client, namespace, piece).await?);
+            document.push_str(&text(&cluster, piece).await?);
         }
         reading.add(&document).map_err(|problem| {
             let place = pieces.first().map(|piece| piece.name.as_str()).unwrap_or_default();
@@ -50,14 +47,19 @@ pub async fn read(source: &Source, name: &str) -> Result<Reading, ReadingError> 
 }
 
 /// Reads one piece.
-async fn text(client: &Client, namespace: &str, piece: &Artifact) -> Result<String, ReadingError> {
+async fn text(cluster: &Cluster, piece: &Artifact) -> Result<String, ReadingError> {
+    let namespace = cluster.namespace.as_str();
     let question = Question { what: "read a part of the result", verb: "get", resource: "configmaps", namespace };
     let map = &piece.config_map;
-    let found = Api::<ConfigMap>::namespaced(client.clone(), namespace).get_opt(map).await;
+    let found = Api::<ConfigMap>::namespaced(cluster.client.clone(), namespace).get_opt(map).await;
     let found = found.map_err(|error| ReadingError::Cluster(answer::error(error, question)))?;
     found
         .and_then(|found| found.data?.remove(&piece.name))
         .ok_or_else(|| ReadingError::Refused { place: format!("configmap/{map}"), problem: missing(&piece.name) })
+}
+
+fn refused(name: &str, problem: Problem) -> ReadingError {
+    ReadingError::Refused { place: format!("redisbenchmark/{name}"), problem }
 }
 
 fn missing(name: &str) -> Problem {

@@ -1,17 +1,15 @@
 //! Applies a manifest to the cluster.
 
 use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use serde_json::Value;
 
-use super::answer::{self, Question};
+use crate::cluster::answer::{self, Question};
+use crate::cluster::{Cluster, FIELD_MANAGER};
 use crate::manifest::{Manifest, Problem};
-
-/// The field manager of this program.
-pub const FIELD_MANAGER: &str = "kubectl-redisbench";
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +33,8 @@ pub enum ApplyError {
 ///
 /// # Errors
 /// If the manifest is refused, a finished benchmark has its name, or the API server fails.
-pub async fn apply(
-    client: &Client,
-    api: &Api<RedisBenchmark>,
-    namespace: &str,
-    manifest: &Manifest,
-) -> Result<RedisBenchmark, ApplyError> {
+pub async fn apply(cluster: &Cluster, manifest: &Manifest) -> Result<RedisBenchmark, ApplyError> {
+    let (client, api, namespace) = (&cluster.client, cluster.benchmarks(), cluster.namespace.as_str());
     let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
     let asking = |what, verb| Question { what, verb, resource: "redisbenchmarks", namespace };
     let present = api.get_opt(name).await.map_err(|source| refused(source, asking("look for the benchmark", "get")))?;

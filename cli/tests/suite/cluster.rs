@@ -1,4 +1,4 @@
-//! `run` and `export` with a fake API server, which has one benchmark, one Secret, and what a test adds.
+//! The commands for a cluster with a fake API server, which has one benchmark, one Secret, and what a test adds.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +26,8 @@ metadata: {name: redis}
 ";
 const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/tiny";
 const BENCHMARKS: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks";
+const EVERYWHERE: &str = "/apis/redisbench.dev/v1alpha1/redisbenchmarks";
+const PODS: &str = "/api/v1/namespaces/perf/pods";
 const SECRET: &str = "/api/v1/namespaces/perf/secrets/login";
 
 /// Status code and message.
@@ -49,6 +51,7 @@ struct Script {
 #[derive(Clone, Default)]
 struct Server {
     script: Script,
+    reads: Arc<Mutex<Vec<String>>>,
     writes: Arc<Mutex<Vec<(Uri, String, Value)>>>,
     abort: Arc<tokio::sync::Notify>,
 }
@@ -84,6 +87,9 @@ fn failure(code: u16, message: &str) -> Response {
 }
 
 async fn serve(State(server): State<Server>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    if method == Method::GET {
+        server.reads.lock().unwrap().push(uri.to_string());
+    }
     let other = server.script.others.iter().find(|(path, _)| method == Method::GET && path == uri.path());
     match other {
         Some((_, Ok(object))) => return axum::Json(object).into_response(),
@@ -361,7 +367,7 @@ async fn what_is_missing_of_a_result_is_named() {
         ),
         (forbidden(maps, "configmaps is forbidden"), 1, "kubectl -n perf auth can-i get configmaps"),
         (forbidden(BENCHMARK, "redisbenchmarks is forbidden"), 1, "kubectl -n perf auth can-i get redisbenchmarks"),
-        (Script::default(), 2, "redisbenchmark/tiny: metadata.name: is not in namespace perf; list all with"),
+        (Script::default(), 1, "redisbenchmark tiny does not exist in namespace perf"),
         (
             Script { others: vec![(BENCHMARK.to_owned(), Err((404, NO_PATH)))], ..Script::default() },
             1,
@@ -378,4 +384,108 @@ async fn what_is_missing_of_a_result_is_named() {
         assert_eq!((exit, stdout.as_str()), (Some(code), ""), "{stderr}");
         assert!(stderr.starts_with("error: ") && stderr.contains(said), "{said}\n{stderr}");
     }
+}
+
+fn running() -> Value {
+    json!({"phase": "Running", "runId": "r1", "progress": {"percent": 30, "achievedPerSecond": 5_000, "reasons": [
+        {"reason": "ShardLost", "severity": "Invalid", "message": "1 of 2 shards are lost"},
+    ]}})
+}
+
+#[tokio::test]
+async fn what_is_in_the_way_is_said_with_the_way_out() {
+    let before = |status| Script { before: Some(status), ..Script::default() };
+    let refusing = |path: &str, refusal| Script { others: vec![(path.to_owned(), Err(refusal))], ..before(running()) };
+    for (script, arguments, code, said) in [
+        (
+            before(running()),
+            "result tiny",
+            2,
+            "redisbenchmark/tiny: status.phase: is Running, so there is no result yet",
+        ),
+        (before(running()), "compare tiny tiny", 2, "status.phase: is Running, so there is no result yet"),
+        (
+            before(running()),
+            "status tniy",
+            1,
+            "redisbenchmark tniy does not exist in namespace perf; did you mean tiny?",
+        ),
+        (before(running()), "status xyz", 1, "; list -A shows those of all namespaces"),
+        (before(running()), "abort tiny", 2, "there is no terminal to ask on: use --yes"),
+        (before(json!({"phase": "Pending"})), "logs tiny", 1, "has no shards yet: it is Pending"),
+        (before(succeeded()), "abort tiny --yes", 1, "redisbenchmark tiny has finished: it is Succeeded"),
+        (refusing(BENCHMARKS, (403, "is forbidden")), "list", 1, "kubectl -n perf auth can-i list redisbenchmarks"),
+        (refusing(EVERYWHERE, (403, "is forbidden")), "list -A", 1, "kubectl auth can-i list redisbenchmarks -A"),
+        (refusing(BENCHMARKS, (404, NO_PATH)), "list", 1, "install the chart redisbench-operator first"),
+        (refusing(PODS, (403, "is forbidden")), "logs tiny", 1, "kubectl -n perf auth can-i list pods"),
+    ] {
+        let (server, directory) = start(script).await;
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        let (exit, stdout, stderr) = finish(command(&directory, &arguments)).await;
+        assert_eq!((exit, stdout.as_str()), (Some(code), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(said), "{said}\n{stderr}");
+        assert!(server.writes.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_runs_is_listed_and_followed_to_its_end() {
+    let script = Script { before: Some(running()), then: vec![running(), succeeded()], ..Script::default() };
+    let (_server, directory) = start(script).await;
+    let (code, stdout, _) = finish(command(&directory, &["list"])).await;
+    assert_eq!(code, Some(0));
+    assert!(stdout.starts_with("Benchmark") && stdout.contains("\ntiny "), "{stdout}");
+    let (code, stdout, _) = finish(command(&directory, &["status", "tiny"])).await;
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("5.00k/s\n  Invalid ShardLost: 1 of 2 shards are lost\n"), "{stdout}");
+    let (code, stdout, stderr) = finish(command(&directory, &["watch", "tiny"])).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.starts_with("tiny   Valid\n"), "{stdout}");
+    assert!(stderr.contains("5.00k/s\n  Invalid ShardLost: 1 of 2 shards are lost\n"), "{stderr}");
+}
+
+#[tokio::test]
+async fn an_abort_waits_for_the_end() {
+    let aborted = Some(json!({"phase": "Aborted"}));
+    let (server, directory) = start(Script { before: Some(running()), aborted, ..Script::default() }).await;
+    let (code, _, stderr) = finish(command(&directory, &["abort", "tiny", "--yes"])).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("redisbenchmark/tiny is Aborted; see kubectl redisbench result -n perf tiny"), "{stderr}");
+    let writes = server.writes.lock().unwrap();
+    assert_eq!(writes.iter().map(|(_, _, body)| body).collect::<Vec<_>>(), [&json!({"spec": {"abort": true}})]);
+}
+
+#[tokio::test]
+async fn logs_are_those_of_the_run() {
+    let list = |items: Value| Ok(json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}));
+    let pod = json!({"metadata": {"name": "tiny-1", "labels": {"batch.kubernetes.io/job-completion-index": "1"}}});
+    let log = (format!("{PODS}/tiny-1/log"), Ok(json!("ready")));
+    let others = vec![(PODS.to_owned(), list(json!([pod]))), log];
+    let (server, directory) = start(Script { before: Some(running()), others, ..Script::default() }).await;
+    let (code, stdout, stderr) = finish(command(&directory, &["logs", "tiny", "--shard", "1"])).await;
+    assert_eq!((code, stdout.as_str()), (Some(0), "\"ready\"\n"), "{stderr}");
+    let reads = server.reads.lock().unwrap().join("\n");
+    assert!(
+        reads.contains("labelSelector=redisbench.dev%2Frun%3Dr1%2Cbatch.kubernetes.io%2Fjob-completion-index%3D1"),
+        "{reads}"
+    );
+    let others = vec![(PODS.to_owned(), list(json!([])))];
+    let (_server, directory) = start(Script { before: Some(running()), others, ..Script::default() }).await;
+    let (code, _, stderr) = finish(command(&directory, &["logs", "tiny"])).await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "redisbenchmark tiny has no pods now: it is Running\n"));
+}
+
+#[tokio::test]
+async fn the_operators_have_versions_too() {
+    let operator = json!({
+        "metadata": {"name": "rb", "namespace": "ops", "labels": {"app.kubernetes.io/version": "0.1.0"}},
+        "status": {"readyReplicas": 2},
+    });
+    let found = json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": {}, "items": [operator]});
+    let others = vec![("/apis/apps/v1/deployments".to_owned(), Ok(found))];
+    let (_server, directory) = start(Script { others, ..Script::default() }).await;
+    let (code, stdout, _) = finish(command(&directory, &["version"])).await;
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(code, Some(0));
+    assert_eq!(stdout, format!("client    {version}\noperator  0.1.0 in namespace ops (rb), 2 ready\n"));
 }

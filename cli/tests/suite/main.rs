@@ -19,6 +19,7 @@ mod search;
 mod seeds;
 mod stall;
 mod support;
+mod terminal;
 mod thresholds;
 mod tls;
 mod usage;

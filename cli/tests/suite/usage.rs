@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{program, run};
+use crate::support::{program, run, run_with};
 
 pub const GOOD: &str = "
 apiVersion: redisbench.dev/v1alpha1
@@ -118,6 +118,48 @@ fn missing_files_and_wrong_arguments() {
     assert!(stderr.starts_with("error: no target: give one with --target HOST:PORT"), "{stderr}");
     let (code, stdout, _) = run(&["--version"], "");
     assert_eq!((code, stdout.as_str()), (Some(0), concat!("kubectl-redisbench ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+#[test]
+fn words_of_a_status_are_explained() {
+    let (code, stdout, _) = run(&["explain", "shardlost"], "");
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("ShardLost (reason of a verdict)") && stdout.contains("fix the cause"), "{stdout}");
+    let (code, _, stderr) = run(&["explain", "ShardLots"], "");
+    assert_eq!((code, stderr.contains("did you mean ShardLost?")), (Some(2), true), "{stderr}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let explain = |word: &[&str]| {
+        let (stdout, stderr) = (writer.try_clone().unwrap(), writer.try_clone().unwrap());
+        Command::new(program()).arg("explain").args(word).stdout(stdout).stderr(stderr).status().unwrap().code()
+    };
+    assert_eq!((explain(&[]), explain(&["ShardLots"])), (Some(0), Some(2)));
+}
+
+#[test]
+fn a_file_that_is_no_result_is_not_compared() {
+    let (code, _, stderr) = run(&["compare", "/does/not/exist.json", "/does/not/exist.json"], "");
+    assert_eq!((code, stderr.lines().count()), (Some(2), 1), "{stderr}");
+    assert!(stderr.starts_with("error: /does/not/exist.json: cannot be read: "), "{stderr}");
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_an_error_without_a_trace() {
+    let nowhere = [("KUBECONFIG", "/does/not/exist"), ("HOME", "/does/not/exist")];
+    for arguments in [&["list"][..], &["status", "a"], &["watch", "a"], &["abort", "a", "--yes"], &["logs", "a"]] {
+        let (code, _, stderr) = run_with(arguments, "", &nowhere).finish();
+        assert_eq!((code, stderr.lines().count()), (Some(1), 1), "{stderr}");
+    }
+    let (code, stdout, _) = run_with(&["version"], "", &nowhere).finish();
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.starts_with(concat!("client    ", env!("CARGO_PKG_VERSION"))) && stdout.contains("operator  unknown: "),
+        "{stdout}"
+    );
 }
 
 #[test]

@@ -49,3 +49,42 @@ fn interrupting_the_plugin_aborts_the_benchmark() {
         Ok(())
     });
 }
+
+/// Runs the plugin in `namespace`, and returns its output if it exits with `code`.
+async fn says(namespace: &str, code: i32, arguments: &[&str]) -> Result<String> {
+    let ended = Plugin::start(&[arguments, &["-n", namespace]].concat(), "").await?.ended().await?;
+    ensure!(ended.code == code, "{arguments:?}: exit {} and {}", ended.code, ended.errors);
+    Ok(ended.output + &ended.errors)
+}
+
+#[test]
+fn the_plugin_shows_and_aborts_what_runs() {
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "shown", &json!({"load": {"duration": "10m"}})).await?;
+        benchmark.measuring().await?;
+        let place = namespace.name.as_str();
+        let list = says(place, 0, &["list"]).await?;
+        ensure!(list.contains("shown") && list.contains("Running"), "{list}");
+        let status = says(place, 0, &["status", "shown"]).await?;
+        ensure!(status.contains("Running") && status.contains("Reconciling"), "{status}");
+        let unfinished = says(place, 2, &["result", "shown"]).await?;
+        ensure!(unfinished.contains("is Running, so there is no result yet"), "{unfinished}");
+        let unknown = says(place, 1, &["status", "shwon"]).await?;
+        ensure!(unknown.contains("did you mean shown?"), "{unknown}");
+        says(place, 0, &["logs", "shown", "--shard", "0"]).await?;
+        let refused = says(place, 2, &["abort", "shown"]).await?;
+        ensure!(refused.contains("use --yes"), "{refused}");
+        let watch = Plugin::start(&["watch", "shown", "-n", place], "").await?;
+        let aborted = says(place, 0, &["abort", "shown", "--yes"]).await?;
+        ensure!(aborted.contains("shown is Aborted"), "{aborted}");
+        // The watch ends with the benchmark, and prints the same as `result`.
+        let watched = watch.ended().await?;
+        ensure!(watched.code == 1, "exit {}: {}", watched.code, watched.errors);
+        let result = says(place, 1, &["result", "shown"]).await?;
+        ensure!(watched.output == result && result.contains("scheduled"), "{}\n{result}", watched.output);
+        let version = says(place, 0, &["version"]).await?;
+        ensure!(version.contains("operator  ") && version.contains(" ready"), "{version}");
+        Ok(())
+    });
+}

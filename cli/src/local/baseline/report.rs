@@ -1,7 +1,7 @@
 //! The report of a baseline, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,7 +11,7 @@ use redisbench_benchmark::human::{latency, rate};
 use serde::Serialize;
 
 use crate::arguments::Output;
-use crate::render::{Grid, Paint};
+use crate::render::{self, Grid, Paint};
 
 /// From here on, a component is likely the limit.
 const BUSY_PERCENT: u64 = 90;
@@ -141,7 +141,7 @@ impl Baseline {
             Output::Json => serde_json::to_string_pretty(self).context("failed to write the baseline as JSON")? + "\n",
             Output::Yaml => serde_yaml::to_string(self).context("failed to write the baseline as YAML")?,
         };
-        io::stdout().write_all(text.as_bytes()).context("failed to write to standard output")
+        render::write(text)
     }
 
     fn text(&self, paint: Paint) -> String {

@@ -4,10 +4,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
@@ -17,10 +15,12 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::answer::{self, Question};
-use super::apply::FIELD_MANAGER;
+use crate::arguments::Output;
+use crate::cluster::answer::{self, Question};
+use crate::cluster::{Cluster, FIELD_MANAGER};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
+use crate::{BAD, USAGE, exit_code, render};
 
 /// The display is refreshed at least this often.
 const TICK: Duration = Duration::from_millis(500);
@@ -40,18 +40,27 @@ pub enum End {
     Left,
 }
 
-/// Follows the benchmark `name`. The first interrupt asks whether to abort it, the second stops following.
+/// What the first interrupt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnInterrupt {
+    /// Asks whether to abort the benchmark. The second one stops following.
+    AsksToAbort,
+    /// Stops following.
+    Leaves,
+}
+
+/// Follows the benchmark `name`.
 ///
 /// # Errors
 /// If the benchmark cannot be aborted. Broken watches are restarted.
 pub async fn follow(
-    api: &Api<RedisBenchmark>,
-    namespace: &str,
+    cluster: &Cluster,
     name: &str,
     interrupts: &Interrupts,
+    on_interrupt: OnInterrupt,
     mut display: Display,
 ) -> anyhow::Result<End> {
-    let mut changes = pin!(watch_object(api.clone(), name).default_backoff());
+    let mut changes = pin!(watch_object(cluster.benchmarks(), name).default_backoff());
     let mut tick = tokio::time::interval(TICK);
     let begun = tokio::time::Instant::now();
     let mut benchmark: Option<RedisBenchmark> = None;
@@ -83,12 +92,17 @@ pub async fn follow(
             () = interrupts.first(), if !asked => {
                 asked = true;
                 display.clear();
-                match wants_abort(interrupts).await {
-                    Some(true) => abort(api, namespace, name).await?,
+                if on_interrupt == OnInterrupt::Leaves {
+                    return Ok(End::Left);
+                }
+                match wants_abort(interrupts, "abort the benchmark and keep the partial result?").await {
+                    Some(true) => {
+                        abort(cluster, name).await?;
+                        display.note("aborting: waiting for the partial result; press Ctrl-C again to exit");
+                    }
                     Some(false) => {}
                     None => return Ok(End::Left),
                 }
-                display = Display::new();
             }
             () = interrupts.second() => {
                 display.clear();
@@ -120,12 +134,42 @@ fn end(benchmark: &RedisBenchmark) -> Option<End> {
     (accepted.status == "False" && present).then(|| End::NotAccepted(accepted.message.clone()))
 }
 
+/// Prints how following `name` ended, and returns the exit code.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn finish(end: End, cluster: &Cluster, name: &str, output: Output) -> anyhow::Result<u8> {
+    match end {
+        End::Finished(mut benchmark) => {
+            // Hidden like in kubectl, because of its length.
+            benchmark.metadata.managed_fields = None;
+            render::print(&benchmark, output)?;
+            return Ok(exit_code(benchmark.status.as_ref()));
+        }
+        End::NotAccepted(message) => {
+            eprintln!("error: redisbenchmark/{name} is not accepted: {message}");
+            return Ok(USAGE);
+        }
+        End::Deleted => eprintln!("redisbenchmark/{name} was deleted"),
+        End::Left => eprintln!(
+            "redisbenchmark/{name} continues; follow it with: kubectl redisbench watch -n {} {name}",
+            cluster.namespace
+        ),
+    }
+    Ok(BAD)
+}
+
+/// Whether there is a terminal to ask on.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks on a terminal; elsewhere an interrupt means yes. None on a second interrupt.
-async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+pub async fn wants_abort(interrupts: &Interrupts, question: &str) -> Option<bool> {
+    if !can_ask() {
         return Some(true);
     }
-    eprint!("abort the benchmark and keep the partial result? [y/N] ");
+    eprint!("{question} [y/N] ");
     // The prompt reaches the terminal even if this fails.
     let _ = io::stderr().flush();
     let (tell, answer) = oneshot::channel();
@@ -145,16 +189,17 @@ async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
     }
 }
 
-async fn abort(api: &Api<RedisBenchmark>, namespace: &str, name: &str) -> anyhow::Result<()> {
+/// Orders the abort of `name`.
+///
+/// # Errors
+/// If the API server refuses, or cannot be reached.
+pub async fn abort(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
     let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(json!({"spec": {"abort": true}}));
+    let namespace = &cluster.namespace;
     let question = Question { what: "abort the benchmark", verb: "patch", resource: "redisbenchmarks", namespace };
-    match api.patch(name, &parameters, &patch).await {
-        Err(kube::Error::Api(status)) => anyhow::bail!(answer::explain(&status, question)),
-        answer => answer.context("failed to abort the benchmark")?,
-    };
-    eprintln!("aborting: waiting for the partial result; press Ctrl-C again to exit");
-    Ok(())
+    let patched = cluster.benchmarks().patch(name, &parameters, &patch).await;
+    patched.map(|_| ()).map_err(|error| answer::error(error, question))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub struct Question<'a> {
     pub verb: &'static str,
     /// The plural of the kind.
     pub resource: &'static str,
+    /// Empty for all.
     pub namespace: &'a str,
 }
 
@@ -34,10 +35,11 @@ pub fn explain(status: &Status, question: Question<'_>) -> String {
     }
     let way_out = match status.code {
         401 => "; log in to the cluster again".to_owned(),
-        403 => format!(
-            "; ask a cluster administrator for this permission, and check it with: kubectl -n {namespace} auth can-i \
-             {verb} {resource}"
-        ),
+        403 => {
+            let check = format!("auth can-i {verb} {resource}");
+            let check = if namespace.is_empty() { format!("{check} -A") } else { format!("-n {namespace} {check}") };
+            format!("; ask a cluster administrator for this permission, and check it with: kubectl {check}")
+        }
         404 if message.starts_with("namespaces ") => {
             format!("; create it (kubectl create namespace {namespace}) or choose another with --namespace")
         }
