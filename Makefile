@@ -210,8 +210,8 @@ deny: ## check advisories, licences and bans (installs cargo-deny, which takes m
 	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny --workspace check
 
-crds: ## write crds/ and the chart's copy from the Rust types
-	UPDATE=1 cargo test --workspace --test documents fresh
+crds: ## write crds/, the chart's copy and the tables of docs/metrics.md from the Rust code
+	UPDATE=1 cargo test --workspace --test documents --lib fresh
 
 images: build ## build image archives of the programs, without a registry
 	$(E2E)/images.sh project

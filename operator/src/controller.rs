@@ -24,7 +24,6 @@ use kube::runtime::events::Reporter;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource as _, ResourceExt as _};
-use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::credential::CredentialError;
 use redisbench_benchmark::report::conditions::reason;
@@ -119,8 +118,7 @@ impl Context {
     ) -> Self {
         let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some("simulated".into()) };
         let recorder = Recorder::new(client.clone(), reporter);
-        let metrics = OperatorMetrics::register(&mut Registry::default());
-        let shared = Shared::new(client.clone(), settings, recorder, metrics, tasks);
+        let shared = Shared::new(client.clone(), settings, recorder, OperatorMetrics::default(), tasks);
         Self { shared: Shared { environment, ..shared }, reads: Reads { client, jobs, pods }, wake }
     }
 }
@@ -198,6 +196,8 @@ impl ReconcileError {
 /// If a step failed. All of it is retried.
 pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Requeue, ReconcileError> {
     let began = Instant::now();
+    let meta = object.meta();
+    context.shared.metrics.dequeued(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
     let step = async {
         context.reads.filled().await?;
         match &object.0 {

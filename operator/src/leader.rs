@@ -13,6 +13,7 @@ use kube::{Api, Client};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client;
+use crate::metrics::OperatorMetrics;
 
 /// How long a claim is valid without renewal.
 const CLAIM: Duration = Duration::from_secs(15);
@@ -31,6 +32,7 @@ pub struct Candidate {
     name: String,
     identity: String,
     seen: Option<Seen>,
+    metrics: OperatorMetrics,
 }
 
 /// A Lease of another holder, and when this state was first observed.
@@ -61,12 +63,13 @@ enum ElectionError {
 impl Candidate {
     /// A candidate called `identity`. It reclaims its own Lease at once, so a restarted container does not wait for its predecessor's claim
     /// to expire.
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, metrics: OperatorMetrics) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
             name: name.to_owned(),
             identity: identity.to_owned(),
             seen: None,
+            metrics,
         }
     }
 
@@ -137,7 +140,19 @@ impl Candidate {
         }
     }
 
+    /// One round of the election, which is counted.
     async fn round(&mut self) -> Result<Round, ElectionError> {
+        let result = self.try_round().await;
+        self.metrics.lease_round(match result {
+            Ok(Round::Ours) => "held",
+            Ok(Round::Others) => "other",
+            Ok(Round::Raced) => "raced",
+            Err(_) => "failed",
+        });
+        result
+    }
+
+    async fn try_round(&mut self) -> Result<Round, ElectionError> {
         let Some(lease) = timed(self.api.get_opt(&self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
@@ -209,7 +224,7 @@ mod tests {
     const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/system/leases/operator";
 
     fn candidate(server: &FakeServer, identity: &str) -> Candidate {
-        Candidate::new(server.client(), "system", "operator", identity)
+        Candidate::new(server.client(), "system", "operator", identity, OperatorMetrics::default())
     }
 
     fn held_by(server: &FakeServer) -> Option<String> {

@@ -9,6 +9,7 @@ mod leader;
 mod metrics;
 pub mod options;
 mod run;
+mod scrape;
 pub mod tasks;
 pub mod telemetry;
 #[cfg(test)]

@@ -56,6 +56,10 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_METRICS_ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
 
+    /// Number of finished benchmarks that keep series in /metrics, the newest. 0: only unfinished ones have series.
+    #[arg(long, env = "REDISBENCH_METRICS_FINISHED_BENCHMARKS", default_value_t = 20)]
+    pub metrics_finished_benchmarks: usize,
+
     /// Name of the Lease for leader election.
     #[arg(long, env = "REDISBENCH_LEASE_NAME", default_value = "redisbench-operator")]
     pub lease_name: String,

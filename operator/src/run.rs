@@ -7,7 +7,6 @@ use std::sync::Arc;
 use futures::future::join_all;
 use kube::Config;
 use kube::runtime::events::{Recorder, Reporter};
-use prometheus_client::registry::Registry;
 use redisbench_wire::every_interface;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
@@ -18,8 +17,9 @@ use crate::controller::watch::Scope;
 use crate::controller::{Settings, Shared};
 use crate::http::{Exposed, serve};
 use crate::leader::Candidate;
-use crate::metrics::{OperatorMetrics, Source, register_benchmarks};
+use crate::metrics::OperatorMetrics;
 use crate::options::RunOptions;
+use crate::scrape::Metrics;
 use crate::tasks::TaskRegistry;
 use crate::telemetry;
 
@@ -74,11 +74,10 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
 
     let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
     let tasks = TaskRegistry::default();
-    let mut registry = Registry::default();
-    let metrics = OperatorMetrics::register(&mut registry);
-    let source = Source::new(scopes.iter().map(Scope::store).collect(), tasks.clone());
-    register_benchmarks(&mut registry, source, tasks.clone());
-    let exposed = Exposed::new(registry);
+    let metrics = OperatorMetrics::default();
+    let stores = scopes.iter().map(Scope::store).collect();
+    let exposed =
+        Exposed::new(Metrics::new(metrics.clone(), stores, tasks.clone(), options.metrics_finished_benchmarks));
 
     let listener = listen(options.metrics_address, METRICS_PORT).await?;
     let address = listener.local_addr().map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
@@ -86,7 +85,8 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, address, "started");
 
     let told_to_end = told_to_end()?;
-    let mut candidate = Candidate::new(client.clone(), &options.namespace, &options.lease_name, &identity);
+    let mut candidate =
+        Candidate::new(client.clone(), &options.namespace, &options.lease_name, &identity, metrics.clone());
     let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some(identity) };
     let shared = Shared::new(
         client.clone(),
@@ -196,9 +196,10 @@ mod tests {
         for trouble in Trouble::ALL {
             let server = FakeServer::default();
             let client = server.client();
-            let mut candidate = Candidate::new(client.clone(), "system", "operator", "a");
-            let shared = Shared::of_test(client);
-            let exposed = Exposed::new(Registry::default());
+            let shared = Shared::of_test(client.clone());
+            let metrics = shared.metrics.clone();
+            let mut candidate = Candidate::new(client, "system", "operator", "a", metrics.clone());
+            let exposed = Exposed::new(Metrics::new(metrics, Vec::new(), shared.tasks.clone(), 0));
             let trouble_comes = async {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 server.set_trouble(Some(trouble));

@@ -9,23 +9,22 @@ mod fake;
 mod finished;
 mod journal;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Progress, ShardCalls, ShardPresence, conduct, release,
+    CallCounts, ConductorConfig, Control, Progress, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Outcome};
 use redisbench_benchmark::report::Finished;
-use redisbench_wire::plan::TrialPlan;
-use redisbench_wire::rate::CumulativeRate;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -36,6 +35,7 @@ pub use journal::StatusJournal;
 
 use crate::build::Run;
 use crate::environment::Compute;
+use crate::metrics::{Records, Setting, TrialSample, error_kinds};
 
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
@@ -73,10 +73,12 @@ pub enum TaskView {
 #[derive(Clone, Debug, Default)]
 pub struct TaskRegistry {
     entries: Arc<Mutex<HashMap<String, Arc<ConductTask>>>>,
-    /// Bytes that finished runs sent and received, because their statuses do not have them.
-    bytes: Arc<Mutex<HashMap<String, Bytes>>>,
+    /// Finished trials, for the metrics.
+    records: Arc<Mutex<Records>>,
     /// Number of snapshots merged, for the metrics.
-    merges: Arc<AtomicU64>,
+    merges: Counter,
+    /// Calls to shards, for the metrics.
+    calls: Arc<CallCounts>,
     /// Changed only under the lock of `entries`.
     closed: Arc<AtomicBool>,
     runner: Runner,
@@ -93,8 +95,9 @@ struct Runner(Arc<RunTask>);
 impl Default for Runner {
     fn default() -> Self {
         Self(Arc::new(|input, channels, entry, tasks| {
-            let client = Arc::new(ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?);
-            Ok(run_task(input, client, channels, entry, tasks, Compute::OnAnotherThread).boxed())
+            let client =
+                ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?.counted(tasks.calls());
+            Ok(run_task(input, Arc::new(client), channels, entry, tasks, Compute::OnAnotherThread).boxed())
         }))
     }
 }
@@ -116,7 +119,7 @@ pub struct ConductTask {
     ended: OnceLock<(Ended, Instant)>,
     epoch: u64,
     trial: u32,
-    target_rate: Option<u64>,
+    setting: Setting,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
     state: Mutex<TaskState>,
@@ -133,8 +136,6 @@ impl Drop for Task {
     }
 }
 
-pub(crate) type Bytes = [(&'static str, u64); 2];
-
 /// State of a run between reconciliations.
 #[derive(Debug, Default)]
 struct TaskState {
@@ -145,11 +146,15 @@ struct TaskState {
     /// When the aggregate of the repeats first could not be computed or written.
     aggregate_refused: Option<Instant>,
     aggregate: Option<Arc<Aggregate>>,
+    /// Kinds of error that have series.
+    kinds: Vec<String>,
 }
 
 /// The input of a conducting task.
 pub struct TaskInput {
     pub run: Run,
+    /// The trial's place among the others.
+    pub setting: Setting,
     /// The plan, the epoch and the limits.
     pub config: ConductorConfig,
     /// The current presence of the shards. Needed for a takeover: a shard that is absent after the start is lost.
@@ -199,10 +204,10 @@ impl TaskRegistry {
         entries.clear();
     }
 
-    /// Stops the task of a deleted benchmark, and drops its byte counts.
+    /// Stops the task of a deleted benchmark, and drops its records.
     pub fn forget(&self, uid: &str) {
         self.stop(uid);
-        self.bytes().remove(uid);
+        self.lock_records().forget(uid);
     }
 
     /// The UIDs of benchmarks with a task in `namespace`, or in all namespaces.
@@ -212,18 +217,23 @@ impl TaskRegistry {
         inside.map(|(uid, _)| uid.clone()).collect()
     }
 
-    /// Bytes that the finished run of `uid` sent and received, if this process conducted it.
-    pub fn final_bytes(&self, uid: &str) -> Vec<(&'static str, u64)> {
-        self.bytes().get(uid).map(|bytes| bytes.to_vec()).unwrap_or_default()
+    /// The newest finished trials of `uid` that this process conducted.
+    pub fn records(&self, uid: &str) -> BTreeMap<u32, Arc<TrialSample>> {
+        self.lock_records().of(uid)
     }
 
-    fn bytes(&self) -> MutexGuard<'_, HashMap<String, Bytes>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calls to shards so far.
+    pub fn calls(&self) -> Arc<CallCounts> {
+        self.calls.clone()
     }
 
     /// The number of snapshots merged so far.
     pub fn merges(&self) -> u64 {
-        self.merges.load(Ordering::Relaxed)
+        self.merges.get()
     }
 
     /// A run whose trial has ended, with no shards to release.
@@ -237,7 +247,7 @@ impl TaskRegistry {
             trial: finished.trial.as_ref().map_or(0, |trial| trial.index),
             ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
             epoch,
-            target_rate: None,
+            setting: Setting::default(),
             superseded: OnceLock::new(),
             released: AtomicBool::new(true),
             state: Mutex::default(),
@@ -266,7 +276,7 @@ impl TaskRegistry {
             ended: OnceLock::new(),
             epoch: input.config.epoch,
             trial: input.config.trial,
-            target_rate: target_rate(&input.config.plan),
+            setting: input.setting.clone(),
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             state: Mutex::default(),
@@ -284,13 +294,6 @@ impl TaskRegistry {
         entries.insert(entry.run.uid.clone(), entry);
         Ok(())
     }
-}
-
-/// The mean rate that the measurement of a trial requests. None in a closed loop.
-fn target_rate(plan: &TrialPlan) -> Option<u64> {
-    let begin = plan.warmup_nanoseconds;
-    let end = begin.saturating_add(plan.bound.longest_nanoseconds());
-    CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, end))
 }
 
 struct TaskChannels {
@@ -332,19 +335,16 @@ async fn run_task<C: ShardCalls>(
             }
         }
     };
-    tasks.merges.fetch_add(1, Ordering::Relaxed);
-    if let Ended::Over(finished) = &ended
-        && finished.measurement.is_some()
-    {
-        // With several trials, only those that this process conducted.
-        let mut all = tasks.bytes();
-        let known = all.entry(run.uid.clone()).or_insert([("sent", 0), ("received", 0)]);
-        for ((_, sum), bytes) in known.iter_mut().zip([finished.sent_bytes, finished.received_bytes]) {
-            *sum = sum.saturating_add(bytes);
-        }
-    }
+    tasks.merges.inc();
     match entry.upgrade() {
         Some(entry) => {
+            if let Ended::Over(finished) = &ended {
+                let kinds = |errors: &[(String, u64)], all| entry.error_kinds(errors, all);
+                let record = TrialSample::of_finished(entry.setting.clone(), finished, &entry.progress(), kinds);
+                if let Some(record) = record {
+                    tasks.lock_records().add(&run.uid, record);
+                }
+            }
             let _ = entry.ended.set((ended, Instant::now()));
         }
         None => return,
@@ -361,13 +361,13 @@ async fn run_task<C: ShardCalls>(
 }
 
 /// Wakes the reconciler when progress changes. Never returns, so that the caller waits for the conductor.
-async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + Send + Sync>, merges: Arc<AtomicU64>) {
+async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + Send + Sync>, merges: Counter) {
     let mut known = None;
     while progress.changed().await.is_ok() {
         let live = progress.borrow_and_update().live.as_ref().map(Arc::as_ptr).map(|live| live as usize);
         if live != known {
             known = live;
-            merges.fetch_add(1, Ordering::Relaxed);
+            merges.inc();
         }
         wake();
         tokio::time::sleep(WAKE_INTERVAL).await;
@@ -404,9 +404,14 @@ impl ConductTask {
         self.trial
     }
 
-    /// The rate that its trial requests, in requests per second. None in a closed loop.
-    pub fn target_rate(&self) -> Option<u64> {
-        self.target_rate
+    /// Its trial's place among the others.
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// Of `all` errors of its trial by kind, those with series, which stay the same.
+    pub fn error_kinds(&self, errors: &[(String, u64)], all: u64) -> Vec<(String, u64)> {
+        error_kinds(&mut self.state().kinds, errors, all)
     }
 
     pub fn epoch(&self) -> u64 {

@@ -9,7 +9,6 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::runtime::events::{Recorder, Reporter};
-use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::status::{LimitedBy, ShardCounts, TrialResult, Verdict, VerdictValue};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::measurement::Ending;
@@ -226,7 +225,7 @@ impl Shared {
             client.clone(),
             Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
             Recorder::new(client, reporter),
-            OperatorMetrics::register(&mut Registry::default()),
+            OperatorMetrics::default(),
             TaskRegistry::default(),
         )
     }

@@ -1,8 +1,9 @@
 //! Calls from the conductor to a shard as data, their replies and errors. The conductor reaches shards only through [`ShardCalls`].
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, StreamExt as _};
 use redisbench_wire::snapshot::Snapshot;
@@ -77,11 +78,44 @@ impl CallError {
         }
     }
 
+    /// The outcome for metrics: one of a few values.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Unreachable(Unreachable::DialTimedOut(_)) => "dial_timeout",
+            Self::Unreachable(Unreachable::Connection(_)) => "connection",
+            Self::Unreachable(Unreachable::TimedOut(_)) => "timeout",
+            Self::Unreachable(Unreachable::Malformed(_)) => "malformed",
+            Self::Unreachable(Unreachable::Foreign(_)) => "foreign",
+        }
+    }
+
     pub fn refusal(&self) -> Option<RefusalCode> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
             Self::Unreachable(_) => None,
         }
+    }
+}
+
+/// Calls by name and outcome, of all clients that share it.
+#[derive(Debug, Default)]
+pub struct CallCounts(Mutex<BTreeMap<(&'static str, &'static str), u64>>);
+
+impl CallCounts {
+    pub(super) fn count(&self, call: &Call, result: &Result<Reply, CallError>) {
+        let outcome = result.as_ref().err().map_or("success", CallError::outcome);
+        *self.lock().entry((call.name(), outcome)).or_default() += 1;
+    }
+
+    /// The number of calls with each name and outcome.
+    pub fn all(&self) -> Vec<((&'static str, &'static str), u64)> {
+        self.lock().iter().map(|(key, count)| (*key, *count)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(&'static str, &'static str), u64>> {
+        // Counts are consistent between calls.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,6 +153,23 @@ pub enum Call {
 }
 
 impl Call {
+    /// The name for metrics.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::State => "state",
+            Self::Plan(..) => "plan",
+            Self::Start(..) => "start",
+            Self::Measure(..) => "measure",
+            Self::Snapshot(..) => "snapshot",
+            Self::Abort(..) => "abort",
+            Self::Probe(..) => "probe",
+            Self::Cleanup(_) => "cleanup",
+            Self::Drain(_) => "drain",
+            Self::Release(_) => "release",
+        }
+    }
+
     /// The conductor's epoch, of every call that may change something.
     pub fn epoch(&self) -> Option<u64> {
         match self {

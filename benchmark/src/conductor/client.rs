@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use redisbench_wire::{Answer, Detail, Refusal, WIRE_VERSION, limits, path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Call, CallError, Endpoint, Reply, ShardCalls, Unreachable};
+use super::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 use crate::credential::{CredentialError, RunCredential};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub struct ShardClient {
     authorization: HeaderValue,
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     timeouts: CallTimeouts,
+    counts: Arc<CallCounts>,
 }
 
 impl ShardClient {
@@ -72,7 +74,13 @@ impl ShardClient {
         let mut authorization =
             HeaderValue::try_from(credential.token().header()).unwrap_or_else(|_| unreachable!("base64url"));
         authorization.set_sensitive(true);
-        Ok(Self { run: run.to_owned(), authorization, http, timeouts })
+        Ok(Self { run: run.to_owned(), authorization, http, timeouts, counts: Arc::default() })
+    }
+
+    /// Counts its calls in `counts`.
+    #[must_use]
+    pub fn counted(self, counts: Arc<CallCounts>) -> Self {
+        Self { counts, ..self }
     }
 
     async fn get<T: DeserializeOwned>(
@@ -219,7 +227,7 @@ fn body_error(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Unrea
 
 impl ShardCalls for ShardClient {
     async fn call(&self, shard: &Endpoint, call: &Call) -> Result<Reply, CallError> {
-        match call {
+        let result = match call {
             Call::Clock => self.get(shard, path::CLOCK, None, self.short()).await.map(Reply::Clock),
             Call::State => self.get(shard, path::STATE, None, self.short()).await.map(Reply::State),
             Call::Plan(trial, request) => {
@@ -248,6 +256,8 @@ impl ShardCalls for ShardClient {
             Call::Cleanup(request) => self.put(shard, path::CLEANUP, request, None).await.map(Reply::Cleanup),
             Call::Drain(request) => self.put(shard, path::DRAIN, request, None).await.map(Reply::State),
             Call::Release(request) => self.put(shard, path::RELEASE, request, None).await.map(Reply::State),
-        }
+        };
+        self.counts.count(call, &result);
+        result
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::Bound;
-use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
+use redisbench_wire::snapshot::{Latency, Snapshot, Stage, Tally};
 use redisbench_wire::timeline::{History, NodePart, Sum};
 
 use super::clock::{duration, nanoseconds};
@@ -63,8 +63,20 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         nodes: recent.as_mut().map(|recent| std::mem::take(&mut recent.nodes)).unwrap_or_default(),
         recent: recent.map(|recent| recent.latency).filter(|latency| !latency.response.is_empty()),
         measuring,
+        complete: shards.iter().all(|shard| shard.snapshot.is_some() || matches!(shard.standing, Standing::Lost(_))),
+        snapshot_bytes: shards.iter().filter_map(|shard| shard.snapshot.as_ref()).map(histogram_bytes).sum(),
         topology: topology(shards),
     })
+}
+
+fn histogram_bytes(snapshot: &Snapshot) -> u64 {
+    let of = |latency: &Latency| {
+        let others = [&latency.service, &latency.error_replies, &latency.lateness].into_iter().flatten();
+        others.chain([&latency.response]).map(|encoded| encoded.as_str().len()).sum::<usize>()
+    };
+    let operations: usize = snapshot.operations.iter().map(|operation| of(&operation.latency)).sum();
+    let nodes: usize = snapshot.nodes.iter().map(|node| node.service.as_str().len()).sum();
+    (of(&snapshot.latency) + operations + nodes) as u64
 }
 
 struct Recent {
@@ -101,8 +113,8 @@ fn recent(history: &History, seconds: &Range<u32>) -> Option<Recent> {
     };
     (end > 0).then(|| Recent {
         per_second: merge::per_second(succeeded, nanoseconds),
-        latency: RecentLatency { response: measured.response, service: measured.service },
         nodes: span.nodes.iter().map(node).collect(),
+        latency: RecentLatency { response: measured.response, service: measured.service, span },
     })
 }
 

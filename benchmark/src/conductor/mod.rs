@@ -38,12 +38,13 @@ mod trial;
 
 use crate::measurement::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
 
-pub use calls::{Call, CallError, Endpoint, Reply, ShardCalls, Unreachable};
+pub use calls::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, ShardPresence, StartRecord, WallClock,
 };
 pub use driver::conduct;
 pub use progress::{
-    ConductStage, LiveNode, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, ShardCounts,
+    ConductStage, LiveNode, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart,
+    ShardCounts,
 };
 pub use release::release;

@@ -1,13 +1,17 @@
 //! Progress that a conductor publishes while it conducts.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::{Tally, Verification};
+use redisbench_wire::timeline::{NodePart, Part, Span};
 
 use super::intervals::planned_length;
 use super::{ConductorConfig, StartRecord};
+use crate::measurement::merge;
+use crate::measurement::seconds::{measured, service};
 use crate::measurement::threshold::Judged;
 use crate::measurement::topology::MergedTopology;
 
@@ -108,6 +112,45 @@ pub struct RecentLatency {
     pub response: Histogram<u64>,
     /// None in a closed loop.
     pub service: Option<Histogram<u64>>,
+    /// The measured requests of these seconds by operation and by node.
+    pub span: Span,
+}
+
+/// Requests of one operation or node in the last seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecentPart {
+    pub name: String,
+    /// Requests per second: of an operation the successful ones, of a node all.
+    pub per_second: u64,
+    /// Response time of successful requests; of a node their service time.
+    pub latency: Histogram<u64>,
+}
+
+impl RecentLatency {
+    /// The requests of each of the plan's `operations`. None without that breakdown.
+    pub fn operations(&self, operations: &[String]) -> Vec<RecentPart> {
+        let parts = self.span.parts.iter().filter(|_| self.span.parts.len() == operations.len());
+        let part = |(name, part): (&String, &Part)| RecentPart {
+            name: name.clone(),
+            per_second: self.per_second(part.counts.succeeded),
+            latency: measured(iter::once(part)).response,
+        };
+        operations.iter().zip(parts).map(part).collect()
+    }
+
+    /// The requests of each node, by its address, in the order of the addresses.
+    pub fn nodes(&self) -> Vec<RecentPart> {
+        let part = |node: &NodePart| RecentPart {
+            name: node.address.clone(),
+            per_second: self.per_second(node.requests),
+            latency: service(node),
+        };
+        self.span.nodes.iter().map(part).collect()
+    }
+
+    fn per_second(&self, count: u64) -> u64 {
+        merge::per_second(count, u64::from(self.span.seconds) * 1_000_000_000)
+    }
 }
 
 /// Merge of the newest snapshot of every shard, final ones included.
@@ -132,6 +175,10 @@ pub struct LivePicture {
     pub recent: Option<RecentLatency>,
     /// Whether any shard has begun to measure.
     pub measuring: bool,
+    /// Whether each shard that is not lost has sent a snapshot. Until then, after a takeover, counts are lower than they were.
+    pub complete: bool,
+    /// Bytes of the snapshots' encoded histograms, which are most of their size.
+    pub snapshot_bytes: u64,
     /// The target's servers so far.
     pub topology: MergedTopology,
     /// Every shard of the plan, in index order.
@@ -166,4 +213,33 @@ pub struct LiveNode {
     pub errors: u64,
     /// Service time in nanoseconds; none if there are too few requests.
     pub p99: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_wire::histogram::Kind;
+    use redisbench_wire::timeline::{Coarse, Outcomes};
+
+    use super::*;
+
+    #[test]
+    fn the_last_seconds_are_told_apart_by_operation_and_node() {
+        let part = |succeeded: u64| {
+            let mut response = Coarse::default();
+            response.record(1_000_000, succeeded);
+            let counts = Outcomes { succeeded, errors: 5, ..Outcomes::default() };
+            Part { counts, response: response.buckets(), ..Part::default() }
+        };
+        let node = NodePart { address: "redis:6379".into(), requests: 45, errors: 10, ..NodePart::default() };
+        let span = Span { seconds: 5, parts: vec![part(30), part(10)], nodes: vec![node], ..Span::default() };
+        let recent = RecentLatency { response: Kind::Request.empty(), service: None, span };
+        let seen = |parts: Vec<RecentPart>| -> Vec<_> {
+            parts.into_iter().map(|part| (part.name, part.per_second, part.latency.len())).collect()
+        };
+        let operations = ["get", "set"].map(str::to_owned);
+        assert_eq!(seen(recent.operations(&operations)), [("get".to_owned(), 6, 30), ("set".to_owned(), 2, 10)]);
+        assert_eq!(seen(recent.nodes()), [("redis:6379".to_owned(), 9, 0)]);
+        // Without the breakdown there is one part for all.
+        assert!(recent.operations(&operations[..1]).is_empty());
+    }
 }

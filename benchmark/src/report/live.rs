@@ -216,6 +216,7 @@ mod tests {
 
     use redisbench_wire::histogram::Kind;
     use redisbench_wire::snapshot::Tally;
+    use redisbench_wire::timeline::Span;
 
     use super::*;
     use crate::conductor::RecentLatency;
@@ -225,7 +226,7 @@ mod tests {
     fn shown(requests: u64) -> status::Progress {
         let mut response = Kind::Request.empty();
         response.record_n(1_000_000, requests).unwrap();
-        let recent = (requests > 0).then_some(RecentLatency { response, service: None });
+        let recent = (requests > 0).then_some(RecentLatency { response, service: None, span: Span::default() });
         let live = LivePicture {
             total: Tally::default(),
             warmup: Tally::default(),
@@ -236,6 +237,8 @@ mod tests {
             achieved_per_second: requests / 5,
             recent,
             measuring: true,
+            complete: true,
+            snapshot_bytes: 0,
             topology: MergedTopology::default(),
             shards: (0..40)
                 .map(|index| LiveShard { lost: index == 39, busiest_worker_millionths: index, ..LiveShard::default() })

@@ -46,7 +46,7 @@ fn a_finished_benchmark_is_left_alone_until_its_time() {
         tokio::try_join!(kept.succeeded(SOON), gone.finished(SOON))?;
         let version = |object: Value| object["metadata"]["resourceVersion"].clone();
         let before = version(kept.get().await?);
-        let reconciled = Scrape::take().await?.sum("redisbench_reconcile_total", &[])?;
+        let reconciled = Scrape::take().await?.sum("redisbench_reconciliations_total", &[])?;
 
         gone.gone(Duration::from_secs(30)).await?;
         let scrape = Scrape::take().await?;
@@ -55,7 +55,7 @@ fn a_finished_benchmark_is_left_alone_until_its_time() {
                 == 0,
             "metrics outlive the benchmark"
         );
-        ensure!(scrape.sum("redisbench_reconcile_total", &[])? > reconciled, "nothing was reconciled meanwhile");
+        ensure!(scrape.sum("redisbench_reconciliations_total", &[])? > reconciled, "nothing was reconciled meanwhile");
         // A label triggers a reconciliation: our change is the only one, and the operator makes none.
         namespace.kubectl(&["label", "redisbenchmark", "kept", "looked=at"]).await?;
         let labelled = version(kept.get().await?);

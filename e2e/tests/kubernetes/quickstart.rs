@@ -85,10 +85,10 @@ async fn check_metrics(namespace: &TestNamespace, name: &str, object: &Value) ->
     let succeeded = count(object, "/status/result/requests/succeeded")? as f64;
     ensure!((requests - succeeded).abs() < 0.5, "Prometheus has {requests} requests, the status {succeeded}");
     ensure!((buckets - succeeded).abs() < 0.5, "Prometheus's histogram has {buckets}, the status {succeeded}");
-    let quantile = [labels[0], labels[1], ("quantile", "0.99")];
-    let p99 = scrape.sum("redisbench_response_time_quantile_seconds", &quantile)?;
+    let percentile = [labels[0], labels[1], ("percentile", "99")];
+    let p99 = scrape.sum("redisbench_result_response_time_seconds", &percentile)?;
     let expected = count(object, "/status/result/responseTime/p99Nanoseconds")? as f64 / 1e9;
     ensure!((p99 - expected).abs() < 1e-9, "Prometheus has a p99 of {p99} s, the status {expected} s");
-    ensure!(scrape.sum("redisbench_reconcile_total", &[])? > 0.0, "no reconcile counted");
+    ensure!(scrape.sum("redisbench_reconciliations_total", &[])? > 0.0, "no reconcile counted");
     Ok(())
 }

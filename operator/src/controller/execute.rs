@@ -20,6 +20,7 @@ use super::decide::{Action, Decision, Notice, Observed};
 use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, aggregate, events};
 use crate::build::{self, JobInput, Run};
+use crate::metrics::Setting;
 use crate::tasks::{StatusJournal, TaskInput, finish};
 use crate::telemetry::chain;
 
@@ -210,9 +211,11 @@ impl Executor<'_> {
             ..ConductorConfig::of(&trial, &self.run.id, epoch)
         };
         let (index, of, run) = (trial.index, trial.of, self.run.clone());
+        let setting = Setting::of(&trial);
         let wake = self.context.wake.clone();
         let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
         shared.tasks.start(TaskInput {
+            setting,
             config,
             presence: self.observed.presence.clone(),
             credential: self.credential()?,

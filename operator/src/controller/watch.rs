@@ -55,24 +55,41 @@ impl Scope {
         }
     }
 
+    /// Counts events and failures of its watch of `resource`.
+    fn counted(&self, shared: &Shared, resource: &'static str) -> impl Fn(bool) + Send + use<> {
+        let (metrics, namespace) = (shared.metrics.clone(), self.namespace.clone());
+        move |succeeded| metrics.watched(resource, namespace.as_deref(), succeeded)
+    }
+
     /// Watches and reconciles forever.
     pub async fn run(self, shared: Shared) {
         let client = shared.client.clone();
         let (jobs, job_writer) = store::<Job>();
         let (pods, pod_writer) = store::<Pod>();
         let (wake, woken) = mpsc::channel(WAKES);
-        let benchmarks = watcher(self.api::<Guarded>(&client), watcher::Config::default());
         let queue = futures::stream::select_all([
-            related(self.api(&client), job_writer).boxed(),
-            related(self.api(&client), pod_writer).boxed(),
+            related(self.api(&client), job_writer, self.counted(&shared, "jobs")).boxed(),
+            related(self.api(&client), pod_writer, self.counted(&shared, "pods")).boxed(),
             futures::stream::unfold(woken, async |mut woken| Some((Ok(woken.recv().await?), woken)))
                 .map(|item: Result<ObjectRef<Guarded>, watcher::Error>| item.map(ReconcileRequest::from))
                 .boxed(),
         ]);
         let store = self.store.clone();
         let forget = Forget { namespace: self.namespace.clone(), store: store.clone(), shared: shared.clone() };
-        let own = benchmarks.default_backoff().reflect(self.writer).inspect(move |event| forget.look(event));
-        let queue = futures::stream::select(trigger_self(own.touched_objects(), ()), queue);
+        let count = self.counted(&shared, "redisbenchmarks");
+        let benchmarks = watcher(self.api::<Guarded>(&client), watcher::Config::default());
+        let benchmarks = benchmarks.default_backoff().reflect(self.writer).inspect(move |event| {
+            count(event.is_ok());
+            forget.look(event);
+        });
+        let queue = futures::stream::select(trigger_self(benchmarks.touched_objects(), ()), queue);
+        let metrics = shared.metrics.clone();
+        let queue = queue.inspect(move |request| {
+            if let Ok(request) = request {
+                metrics.queued(request.obj_ref.namespace.as_deref(), &request.obj_ref.name);
+            }
+        });
+        let metrics = shared.metrics.clone();
         let context = Context { reads: Reads { client, jobs, pods }, shared, wake };
         applier(
             |object, context| {
@@ -88,8 +105,9 @@ impl Scope {
         )
         .for_each(|result| {
             match result {
+                Ok(_) | Err(Error::ReconcilerFailed(..)) => {}
                 // Woken for a deleted benchmark.
-                Ok(_) | Err(Error::ObjectNotFound(_) | Error::ReconcilerFailed(..)) => {}
+                Err(Error::ObjectNotFound(object)) => metrics.dequeued(object.namespace.as_deref(), &object.name),
                 Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a watch failed"),
             }
             ready(())
@@ -102,6 +120,7 @@ impl Scope {
 fn related<K>(
     api: Api<K>,
     writer: Writer<K>,
+    count: impl Fn(bool) + Send,
 ) -> impl Stream<Item = Result<ReconcileRequest<Guarded>, watcher::Error>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
@@ -110,6 +129,7 @@ where
         .default_backoff()
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer)
+        .inspect(move |event| count(event.is_ok()))
         .touched_objects();
     trigger_with(stream, |object: K| {
         let name = object.labels().get(BENCHMARK_LABEL).cloned();

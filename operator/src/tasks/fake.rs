@@ -1,7 +1,8 @@
 //! Fake conducting tasks for tests.
 
 use super::{
-    Arc, AtomicBool, ConductTask, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, TaskRegistry, watch,
+    Arc, AtomicBool, ConductTask, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, Setting, TaskRegistry,
+    watch,
 };
 
 impl TaskRegistry {
@@ -18,7 +19,7 @@ impl TaskRegistry {
             ended: OnceLock::new(),
             epoch,
             trial,
-            target_rate: None,
+            setting: Setting { trial, ..Setting::default() },
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             state: Mutex::default(),

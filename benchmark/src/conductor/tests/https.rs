@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::conductor::client::{CallTimeouts, ShardClient};
-use crate::conductor::{Call, CallError, Endpoint, Reply, ShardCalls as _, Unreachable};
+use crate::conductor::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls as _, Unreachable};
 use crate::credential::RunCredential;
 
 pub const RUN: &str = "run";
@@ -206,8 +206,14 @@ async fn nobody_listening_is_unreachable() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
-    let how = unreachable(client().call(&endpoint, &Call::Clock).await.unwrap_err());
+    let counts = Arc::new(CallCounts::default());
+    let client = client().counted(counts.clone());
+    let how = unreachable(client.call(&endpoint, &Call::Clock).await.unwrap_err());
     assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
+    for detail in [Detail::Live, Detail::Full] {
+        client.call(&endpoint, &Call::Snapshot(7, detail, 3)).await.unwrap_err();
+    }
+    assert_eq!(counts.all(), [(("clock", "connection"), 1), (("snapshot", "connection"), 2)]);
 }
 
 #[tokio::test]

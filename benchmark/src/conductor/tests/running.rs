@@ -30,6 +30,7 @@ fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     let live = progress.live.as_ref().unwrap();
     assert_eq!(live.total.succeeded, counts.iter().sum::<u64>());
     assert_eq!(live.response.len(), live.total.succeeded);
+    assert!(live.complete && live.snapshot_bytes > 0);
     assert_eq!((progress.shards.finished, progress.shards.lost), (3, 1));
     // So is the sum over all seconds.
     let seconds = |of: fn(&Span) -> u64| outcome.timeline.iter().map(of).sum::<u64>();

@@ -102,8 +102,11 @@ fn a_shard_that_is_silent_at_first_still_counts() {
     let mut rig = Rig::new(3);
     kill(&mut rig, measuring);
     rig.shards.shard(2).reachable = false;
-    rig.until(|progress| progress.stage == ConductStage::Running && progress.shards.unreachable == 1);
+    rig.until(|progress| progress.live.is_some() && progress.shards.unreachable == 1);
+    assert_eq!(rig.progress.stage, ConductStage::Running);
+    assert!(!rig.progress.live.as_ref().unwrap().complete);
     rig.shards.shard(2).reachable = true;
+    rig.until(|progress| progress.live.as_ref().is_some_and(|live| live.complete));
     rig.complete_all(1);
 }
 

@@ -313,6 +313,8 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 measuring: true,
                 shards: Vec::new(),
                 nodes: Vec::new(),
+                complete: true,
+                snapshot_bytes: 0,
             };
             let progress = Progress {
                 stage: ConductStage::Running,

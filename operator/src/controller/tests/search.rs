@@ -7,7 +7,9 @@ use redisbench_benchmark::plan::{Plan, compile};
 use redisbench_benchmark::report::{self, Finished};
 
 use super::*;
-use crate::metrics::Source;
+use crate::metrics::OperatorMetrics;
+use crate::metrics::format::Format;
+use crate::scrape::Metrics;
 
 /// The capacity of the target, in requests per second.
 const CAPACITY: u64 = 10_000;
@@ -107,7 +109,10 @@ fn target_rate(world: &World) -> Option<u64> {
     let (reader, mut writer) = store();
     let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
     writer.apply_watcher_event(&Event::Apply(object));
-    Source::new(vec![reader], world.context.shared.tasks.clone()).samples()[0].target_rate
+    let metrics = Metrics::new(OperatorMetrics::default(), vec![reader], world.context.shared.tasks.clone(), 0);
+    let text = String::from_utf8(metrics.scrape(Format::Text)).unwrap();
+    let line = text.lines().find(|line| line.starts_with("redisbench_target_requests_per_second{"))?;
+    line.rsplit(' ').next()?.parse().ok()
 }
 
 #[tokio::test]
@@ -116,20 +121,17 @@ async fn the_target_rate_is_that_of_the_trial_that_runs() {
     let ramp = json!([rate(1000, 3000), rate(3000, 3000)]);
     let sweep = json!([{"field": "load.openLoop.rate", "values": [2500, 4000]}]);
     let cases = vec![
-        (benchmark(json!({})), Some(1000), Some(1000)),
-        (
-            benchmark(json!({"spec": {"load": {"openLoop": null, "duration": null, "stages": ramp}}})),
-            Some(2500),
-            Some(2500),
-        ),
-        (benchmark(json!({"spec": {"sweep": sweep, "sweepOrder": "Listed"}})), None, Some(2500)),
-        (search(), None, plan().trial(0, &[]).unwrap().search.map(|trial| trial.rate)),
-        (benchmark(json!({"spec": {"load": {"type": "ClosedLoop", "openLoop": null}}})), None, None),
+        (benchmark(json!({})), Some(1000)),
+        (benchmark(json!({"spec": {"load": {"openLoop": null, "duration": null, "stages": ramp}}})), Some(2500)),
+        (benchmark(json!({"spec": {"sweep": sweep, "sweepOrder": "Listed"}})), Some(2500)),
+        (search(), plan().trial(0, &[]).unwrap().search.map(|trial| trial.rate)),
+        (benchmark(json!({"spec": {"load": {"type": "ClosedLoop", "openLoop": null}}})), None),
     ];
-    for (benchmark, idle, running) in cases {
+    for (benchmark, running) in cases {
         let world = World::new();
         world.put(benchmark, None);
-        assert_eq!(target_rate(&world), idle);
+        // No trial has begun.
+        assert_eq!(target_rate(&world), None);
         world.reconcile().await.unwrap();
         assert!(world.context.shared.tasks.get("u-1").is_some(), "{}", world.condition("Accepted"));
         assert_eq!(target_rate(&world), running);
