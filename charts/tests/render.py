@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -199,7 +200,7 @@ class Parts(unittest.TestCase):
 
     def test_optional_parts_are_off(self):
         kinds = {o["kind"] for o in render()}
-        self.assertFalse(kinds & {"ServiceMonitor", "NetworkPolicy"})
+        self.assertFalse(kinds & {"ServiceMonitor", "NetworkPolicy", "PrometheusRule", "ConfigMap"})
 
     def test_service_monitor(self):
         objects = render("serviceMonitor.enabled=true", "serviceMonitor.labels.release=prom")
@@ -208,6 +209,38 @@ class Parts(unittest.TestCase):
         wanted = monitor["spec"]["selector"]["matchLabels"]
         self.assertLessEqual(wanted.items(), service["metadata"]["labels"].items())
         self.assertEqual(monitor["spec"]["endpoints"][0]["port"], service["spec"]["ports"][0]["name"])
+        self.assertNotIn("scrapeNativeHistograms", monitor["spec"])
+        monitor = pick(render("serviceMonitor.enabled=true", "serviceMonitor.nativeHistograms=true"), "ServiceMonitor")
+        self.assertEqual(monitor["spec"]["scrapeProtocols"][0], "PrometheusProto")
+        self.assertIs(monitor["spec"]["scrapeNativeHistograms"], True)
+
+    def test_finished_benchmarks_with_series(self):
+        container = pick(render("metrics.finishedBenchmarks=0"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        self.assertIn("--metrics-finished-benchmarks=0", container["args"])
+
+    def test_dashboards_are_the_files(self):
+        objects = render("dashboards.enabled=true", "dashboards.labels.team=perf")
+        maps = [o for o in objects if o["kind"] == "ConfigMap"]
+        uids = set()
+        for found in maps:
+            labels = found["metadata"]["labels"]
+            self.assertEqual((labels["grafana_dashboard"], labels["team"]), ("1", "perf"))
+            ((name, text),) = found["data"].items()
+            with open(os.path.join(CHART, "dashboards", name.removeprefix("redisbench-")), encoding="utf-8") as file:
+                self.assertEqual(text, file.read())
+            uids.add(json.loads(text)["uid"])
+        self.assertEqual(uids, {"redisbench-benchmark", "redisbench-fleet"})
+
+    def test_rules_are_the_file(self):
+        rule = pick(render("prometheusRule.enabled=true", "prometheusRule.labels.release=prom"), "PrometheusRule")
+        self.assertEqual(rule["metadata"]["labels"]["release"], "prom")
+        with open(os.path.join(CHART, "rules.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        alerts = [r["alert"] for group in rule["spec"]["groups"] for r in group["rules"] if "alert" in r]
+        self.assertEqual(alerts, re.findall(r"- alert: (\w+)", text))
+        # The templates of the annotations are Prometheus', not Helm's.
+        summaries = [r["annotations"]["summary"] for group in rule["spec"]["groups"] for r in group["rules"] if "alert" in r]
+        self.assertTrue(any("{{ $labels.benchmark }}" in summary for summary in summaries))
 
     def test_network_policy_lets_the_operator_in(self):
         objects = render("networkPolicy.enabled=true", "networkPolicy.namespaces={one}")
@@ -226,7 +259,7 @@ class Parts(unittest.TestCase):
 
     def test_every_namespaced_object_names_its_namespace(self):
         cluster = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
-        for found in render("serviceMonitor.enabled=true"):
+        for found in render("serviceMonitor.enabled=true", "dashboards.enabled=true", "prometheusRule.enabled=true"):
             if found["kind"] not in cluster:
                 self.assertEqual(found["metadata"]["namespace"], NAMESPACE, found["kind"])
 
@@ -245,6 +278,8 @@ class Values(unittest.TestCase):
             ("replicas=-1", "/replicas"),
             ("watchNamespaces={Upper}", "/watchNamespaces/0"),
             ("serviceMonitor.interval=soon", "/serviceMonitor/interval"),
+            ("metrics.finishedBenchmarks=-1", "/metrics/finishedBenchmarks"),
+            ("dashboards.folder=x", "folder"),
             ("masterKey.existingSecret=Not A Name", "/masterKey/existingSecret"),
         ):
             answer = template(setting)
