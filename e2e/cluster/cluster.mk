@@ -8,6 +8,18 @@ TELLING := \
   benchmark_deleted::created_again_while_the_old_one_runs \
   control_plane::api_server_restarted
 
+# Programs that are built from source only for these.
+.PHONY: test-integrations test-monitoring
+test-integrations: test-monitoring ## run the tests that need other projects' programs, such as Prometheus, built from source
+
+test-monitoring: PROMTOOL := $(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin/promtool
+test-monitoring: build ## check rules and dashboards, and scrape the operator on a temporary cluster with a real Prometheus
+	$(E2E)/prometheus.sh
+	$(PROMTOOL) check rules charts/redisbench-operator/rules.yaml
+	$(PROMTOOL) test rules charts/tests/rules.test.yaml
+	e2e/grafana/check.sh
+	$(E2E)/with-cluster.sh cargo test --workspace --test prometheus
+
 .PHONY: test-e2e e2e-steps test-faults faults-steps test-beyond-one-host cluster-up cluster-down cluster-reload
 
 test-e2e: build ## run the tests on a temporary Kubernetes cluster of three nodes
