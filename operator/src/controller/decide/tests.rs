@@ -288,7 +288,7 @@ fn a_completed_run_keeps_its_result_before_the_shards_go() {
     assert_eq!(decision.after, [Action::Release, Action::DeletePod { incarnation: "uid-b".into() }]);
     let status = &decision.status;
     assert_eq!(status.phase, Phase::Succeeded);
-    assert_eq!((status.result.is_some(), status.artifacts.len(), status.progress), (true, 1, None));
+    assert_eq!((status.result.is_some(), status.artifacts.len(), status.progress.is_none()), (true, 1, true));
     assert_eq!(status.summary.as_ref().unwrap().shards.as_deref(), Some("1/2"));
     assert_eq!(truth(&decision, "Finished"), ("True", "Succeeded"));
     assert_eq!((truth(&decision, "Complete").0, truth(&decision, "Failed").0), ("True", "False"));
