@@ -34,7 +34,8 @@ fn every_panel_shows_data() {
             "load": {"duration": "15s"},
             "repeats": {"count": 2},
             "verify": {"mode": "Replies"},
-            "thresholds": [{"name": "nodes", "metric": "ServiceTime", "quantile": "0.99", "max": "10s", "eachNode": true}],
+            "thresholds": [{"name": "nodes", "metric": "ServiceTime", "quantile": "0.99", "max": "10s", "eachNode": true,
+                "abortOnFail": true}],
         });
         let benchmark = Benchmark::create(&namespace, BENCHMARK, &spec).await?;
 
