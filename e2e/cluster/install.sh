@@ -18,6 +18,9 @@ if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || die "run as root, or run first: apt-get install$missing"
   exec sudo "$0" "$@"
 fi
+# Several targets of the Makefile may install at once.
+exec 9>"/run/lock/redisbench-install"
+flock 9
 say "installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
