@@ -34,6 +34,68 @@ fn all_that_had_no_answer_is_censored() {
     assert_eq!(of(measured(&[], Tally { unsent: 200, ..tally })).percentiles[0].more_than_nanoseconds, Some(0));
 }
 
+const MILLISECOND: u64 = 1_000_000;
+
+/// Within the histogram's three digits.
+fn about(found: Option<u64>, expected: u64) -> bool {
+    found.is_some_and(|found| found.abs_diff(expected) * 1000 <= expected)
+}
+
+#[test]
+fn a_quantile_is_read_at_its_rank_over_all_scheduled() {
+    // 1 ms to 10,000 ms, each once.
+    let succeeded: Vec<u64> = (1..=10_000).map(|ms| ms * MILLISECOND).collect();
+    let all = response_time(&measured(&succeeded, Tally::default()), &Quantile::USUAL);
+    let found = [all.p50_nanoseconds, all.p95_nanoseconds, all.p99_nanoseconds, all.p999_nanoseconds];
+    for (found, expected) in found.into_iter().zip([5_000, 9_500, 9_900, 9_990]) {
+        assert!(about(found, expected * MILLISECOND), "{expected} ms: {all:?}");
+    }
+    // Needs ten times as many.
+    assert_eq!(all.p9999_nanoseconds, None);
+    assert!(beyond(&all).is_empty());
+}
+
+#[test]
+fn requests_without_an_answer_count_as_longer_than_any() {
+    // 985 answered in 1 to 985 ms; 10 without a reply and 5 never sent.
+    let succeeded: Vec<u64> = (1..=985).map(|ms| ms * MILLISECOND).collect();
+    let measured = measured(&succeeded, Tally { unanswered: 10, unsent: 5, ..Tally::default() });
+    let all = response_time(&measured, &Quantile::USUAL);
+    assert!(about(all.p90_nanoseconds, 900 * MILLISECOND), "rank 900 of 1000: {all:?}");
+    assert_eq!((all.p99_nanoseconds, beyond(&all)), (None, vec!["99"]));
+    let bound = all.percentiles.iter().find_map(|one| one.more_than_nanoseconds);
+    assert!(about(bound, 985 * MILLISECOND), "more than {bound:?}");
+    let of_succeeded = response_time_of_succeeded(&measured, &Quantile::USUAL);
+    assert!(about(of_succeeded.p95_nanoseconds, 936 * MILLISECOND), "rank 936 of 985: {of_succeeded:?}");
+    assert!(beyond(&of_succeeded).is_empty());
+}
+
+/// At 10 of 1000, rank 990 is the last that was answered, yet what lies above it is unknown.
+#[test]
+fn a_share_of_exactly_one_minus_q_is_beyond() {
+    for (unanswered, known) in [(9, true), (10, false), (11, false)] {
+        let tally = Tally { unanswered, ..Tally::default() };
+        let answered = vec![MILLISECOND; usize::try_from(1000 - unanswered).unwrap()];
+        let p99 = response_time(&measured(&answered, tally), &[]).p99_nanoseconds;
+        assert_eq!((p99.is_some(), about(p99, MILLISECOND)), (known, known), "{unanswered}");
+    }
+}
+
+#[test]
+fn error_replies_have_a_latency_of_their_own() {
+    let error_replies = Some(histogram(&[9 * MILLISECOND; 500]));
+    let measured = Measured { error_replies, ..measured(&[MILLISECOND; 500], Tally::default()) };
+    let (all, of_succeeded) = (response_time(&measured, &[]), response_time_of_succeeded(&measured, &[]));
+    assert!(about(all.p50_nanoseconds, MILLISECOND));
+    assert!(about(all.p90_nanoseconds, 9 * MILLISECOND));
+    assert!(about(of_succeeded.p90_nanoseconds, MILLISECOND));
+}
+
+#[test]
+fn nothing_measured_has_no_quantiles() {
+    assert_eq!(response_time(&measured(&[], Tally::default()), &Quantile::USUAL), Latencies::default());
+}
+
 #[test]
 fn overflow_is_beyond_the_highest_value() {
     let longest = HIGHEST_NANOSECONDS + 7;

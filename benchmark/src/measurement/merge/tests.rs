@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use redisbench_wire::snapshot::Series;
 use serde_json::json;
 
 use super::*;
-use crate::sample::{histogram, lose, open_loop, outcome, snapshot, spec, with_timeouts};
+use crate::measurement::latencies;
+use crate::sample::{encoded, histogram, lose, open_loop, outcome, snapshot, spec, with_timeouts};
 
 fn merged(snapshots: Vec<Snapshot>) -> Merged {
     let spec = open_loop(u32::try_from(snapshots.len()).unwrap());
@@ -72,6 +74,118 @@ fn errors_of_a_kind_add_up_and_keep_the_first_message() {
     assert_eq!((merged.errors[0].count, merged.errors[0].first_message.as_str()), (5, "no reply within 1s"));
     assert_eq!(merged.total.tally.unanswered, 5);
     assert!(merged.total.tally.balances());
+}
+
+/// A shard with a thousand requests of 1 ms.
+fn thousand(shard: u32) -> Snapshot {
+    snapshot(shard, &[SECOND / 1000; 1000])
+}
+
+/// The mean, slowest and fastest second of all shards.
+fn pace_of(snapshots: Vec<Snapshot>) -> (u64, u64, u64) {
+    let pace = merged(snapshots).pace;
+    (pace.mean, pace.slowest, pace.fastest)
+}
+
+#[test]
+fn throughput_is_that_of_the_common_window() {
+    let (first, mut second) = (thousand(0), thousand(1));
+    // Begins to measure 2 s later and ends 1 s earlier; completions outside the common window do not count.
+    second.window.measure_from_nanoseconds += 2 * SECOND;
+    second.window.measure_to_nanoseconds -= SECOND;
+    assert_eq!(merged(vec![first.clone(), second.clone()]).pace.window_nanoseconds, 7 * SECOND);
+    assert_eq!(pace_of(vec![first, second]), (200, 200, 200));
+}
+
+#[test]
+fn points_of_different_lengths_are_added_by_time() {
+    let (fine, mut coarse) = (thousand(0), thousand(1));
+    // A reply after the tenth minute switched this shard to points of a second.
+    coarse.series = Series { interval_nanoseconds: SECOND, completed: vec![100; 10] };
+    assert_eq!(pace_of(vec![fine, coarse]), (200, 200, 200));
+}
+
+#[test]
+fn a_number_of_requests_that_is_sent_at_once_is_counted_over_its_tail() {
+    let mut only = snapshot(0, &[SECOND / 100; 100]);
+    // The last was sent after 50 us, and the last reply came after 10 ms.
+    only.window.measure_to_nanoseconds = only.window.start_nanoseconds + 50_000;
+    only.window.drained_nanoseconds = only.window.start_nanoseconds + SECOND / 100;
+    only.series.completed = vec![100];
+    assert_eq!(pace_of(vec![only]).0, 10_000);
+}
+
+#[test]
+fn an_impossible_series_does_not_fill_the_memory() {
+    let mut impossible = thousand(0);
+    impossible.series.interval_nanoseconds = 1;
+    impossible.window.measure_to_nanoseconds = u64::MAX;
+    impossible.taken_nanoseconds = u64::MAX;
+    merged(vec![impossible]);
+}
+
+#[test]
+fn the_slowest_and_the_fastest_second_are_found() {
+    let mut only = thousand(0);
+    only.series.completed[30..40].fill(0);
+    only.series.completed[50..60].fill(20);
+    assert_eq!(pace_of(vec![only]), (100, 0, 200));
+}
+
+#[test]
+fn what_a_lost_shard_would_have_sent_is_unknown() {
+    let mut outcome = outcome(vec![snapshot(0, &[SECOND / 1000; 5000]), snapshot(1, &[SECOND / 1000; 1200])]);
+    lose(&mut outcome, 1);
+    let merged = merge(&open_loop(2).plan, &outcome).unwrap().unwrap();
+    assert_eq!((merged.total.unknown, merged.unknown), (3800, vec![0, 3800]));
+    assert_eq!(merged.total.tally.scheduled, 6200);
+    assert_eq!((merged.pace.window_nanoseconds, merged.pace.mean), (10 * SECOND, 500), "of the shard that is whole");
+}
+
+#[test]
+fn a_histogram_of_other_bounds_is_refused() {
+    let mut wrong = snapshot(0, &[]);
+    wrong.latency.response = encoded(Kind::Node, &[]);
+    assert!(merge(&open_loop(1).plan, &outcome(vec![wrong])).is_err());
+}
+
+fn times() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(0..600 * SECOND, 0..100)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn merging_is_recording_in_one_place(parts in prop::collection::vec(times(), 1..5)) {
+        let one = histogram(Kind::Request, &parts.concat());
+        let merged = merged((0..).zip(&parts).map(|(shard, values)| snapshot(shard, values)).collect());
+        for millionths in [100, 500_000, 900_000, 990_000, 999_000, 999_900, 1_000_000] {
+            prop_assert_eq!(
+                latencies::quantile(&merged.total.response, millionths),
+                latencies::quantile(&one, millionths)
+            );
+        }
+        prop_assert_eq!(&merged.total.response, &one);
+        prop_assert_eq!(merged.total.response.len(), merged.total.tally.succeeded);
+    }
+
+    #[test]
+    fn every_request_is_counted_once(
+        parts in prop::collection::vec((times(), times(), 0..9_u64, 0..9_u64), 1..5)
+    ) {
+        let mut scheduled = 0;
+        let shard = |(shard, (succeeded, answered, unanswered, unsent)): (u32, (Vec<u64>, Vec<u64>, u64, u64))| {
+            let mut snapshot = snapshot(shard, &succeeded);
+            let errors = answered.len() as u64 + unanswered;
+            snapshot.total.add(&Tally { scheduled: errors + unsent, errors, unanswered, unsent, ..Tally::default() });
+            snapshot.latency.error_replies = (!answered.is_empty()).then(|| encoded(Kind::Request, &answered));
+            scheduled += succeeded.len() as u64 + errors + unsent;
+            snapshot
+        };
+        let tally = merged((0..).zip(parts).map(shard).collect()).total.tally;
+        prop_assert!(tally.balances());
+        prop_assert_eq!(tally.scheduled, scheduled);
+    }
 }
 
 proptest! {
