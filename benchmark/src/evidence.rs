@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::HistogramError;
-use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::Verdict;
 use crate::measurement::merge::merge;
-use crate::measurement::{Ending, Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardOutcome};
 use crate::plan::compile;
 use crate::verdict::verdict;
 
@@ -20,7 +19,7 @@ use crate::verdict::verdict;
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     spec: RedisBenchmarkSpec,
-    shards: Vec<ShardEvidence>,
+    shards: Vec<ShardOutcome>,
     #[serde(default)]
     timeline: Vec<Span>,
     #[serde(default)]
@@ -31,18 +30,6 @@ pub struct Evidence {
     clock_uncertainty: Option<Duration>,
     #[serde(default)]
     probes: Vec<Probe>,
-}
-
-/// One shard's snapshot, or the reason for its loss.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ShardEvidence {
-    shard: u32,
-    snapshot: Option<Snapshot>,
-    #[serde(default)]
-    partial: bool,
-    #[serde(default)]
-    lost: Option<String>,
 }
 
 /// Why a file gives no verdict.
@@ -62,15 +49,9 @@ pub enum EvidenceError {
 impl Evidence {
     /// Keeps the parts of a trial that the verdict reads.
     pub fn of(spec: &RedisBenchmarkSpec, outcome: &Outcome) -> Self {
-        let shard = |shard: &ShardOutcome| ShardEvidence {
-            shard: shard.shard,
-            snapshot: shard.snapshot.clone(),
-            partial: shard.partial,
-            lost: shard.lost.clone(),
-        };
         Self {
             spec: spec.clone(),
-            shards: outcome.shards.iter().map(shard).collect(),
+            shards: outcome.shards.clone(),
             timeline: outcome.timeline.clone(),
             start_at_unix_nanoseconds: outcome.start_at_unix_nanoseconds,
             start_skew: outcome.start_skew,
@@ -95,28 +76,14 @@ impl Evidence {
     }
 
     fn outcome(&self) -> Outcome {
-        let shard = |shard: &ShardEvidence| ShardOutcome {
-            shard: shard.shard,
-            incarnation: String::new(),
-            host: String::new(),
-            snapshot: shard.snapshot.clone(),
-            partial: shard.partial,
-            lost: shard.lost.clone(),
-            unacknowledged: false,
-            clock: None,
-        };
         Outcome {
-            ending: Ending::Completed,
-            of: 1,
-            attempt: 1,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
-            shards: self.shards.iter().map(shard).collect(),
+            shards: self.shards.clone(),
             timeline: self.timeline.clone(),
             start_skew: self.start_skew,
             clock_uncertainty: self.clock_uncertainty,
-            thresholds: Vec::new(),
             probes: self.probes.clone(),
-            cleanup: None,
+            ..Outcome::default()
         }
     }
 }

@@ -14,7 +14,7 @@ use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
 use crate::api::{self, Validated};
-use crate::measurement::{Ending, Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardOutcome};
 use crate::plan::Trial;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -146,23 +146,16 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
         incarnation: format!("pod-{}", snapshot.shard),
         host: "n1".into(),
         snapshot: Some(snapshot),
-        partial: false,
-        lost: None,
-        unacknowledged: false,
-        clock: None,
+        ..ShardOutcome::default()
     };
     Outcome {
-        ending: Ending::Completed,
         of: 1,
         attempt: 1,
         start_at_unix_nanoseconds: Some(1_790_000_000 * SECOND),
         shards: snapshots.into_iter().map(shard).collect(),
-        timeline: Vec::new(),
         start_skew: Some(Duration::from_millis(1)),
         clock_uncertainty: Some(Duration::from_micros(200)),
-        thresholds: Vec::new(),
-        probes: Vec::new(),
-        cleanup: None,
+        ..Outcome::default()
     }
 }
 

@@ -13,7 +13,8 @@ use redisbench_wire::timeline::{History, NodePart, Sum};
 use super::clock::{duration, nanoseconds};
 use super::seconds::{self, RECENT_SECONDS};
 use super::shards::{Shard, Standing};
-use super::{LiveNode, LivePicture, LiveShard, PreparationProgress, RecentLatency};
+use super::{LivePicture, LiveShard, PreparationProgress, RecentLatency};
+use crate::api::status::NodeProgress;
 use crate::measurement::seconds::{measured as of_parts, service};
 use crate::measurement::topology::{self, MergedTopology};
 use crate::measurement::{latencies, merge};
@@ -82,7 +83,7 @@ fn histogram_bytes(snapshot: &Snapshot) -> u64 {
 struct Recent {
     per_second: u64,
     latency: RecentLatency,
-    nodes: Vec<LiveNode>,
+    nodes: Vec<NodeProgress>,
 }
 
 /// The last whole seconds before the load ends; empty before the first.
@@ -105,11 +106,11 @@ fn recent(history: &History, seconds: &Range<u32>) -> Option<Recent> {
     let nanoseconds = u64::from(end - first) * SECOND;
     let span = sum.span(first, end - first);
     let measured = of_parts(span.parts.iter());
-    let node = |node: &NodePart| LiveNode {
+    let node = |node: &NodePart| NodeProgress {
         address: node.address.clone(),
         requests_per_second: merge::per_second(node.requests, nanoseconds),
         errors: node.errors,
-        p99: latencies::known(&service(node), Quantile::P99),
+        p99_nanoseconds: latencies::known(&service(node), Quantile::P99),
     };
     (end > 0).then(|| Recent {
         per_second: merge::per_second(succeeded, nanoseconds),

@@ -38,13 +38,12 @@ mod trial;
 
 use crate::measurement::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
 
+pub use crate::api::status::ShardCounts;
+
 pub use calls::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, ShardPresence, StartRecord, WallClock,
 };
 pub use driver::conduct;
-pub use progress::{
-    ConductStage, LiveNode, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart,
-    ShardCounts,
-};
+pub use progress::{ConductStage, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart};
 pub use release::release;

@@ -10,6 +10,7 @@ use redisbench_wire::timeline::{NodePart, Part, Span};
 
 use super::intervals::planned_length;
 use super::{ConductorConfig, StartRecord};
+use crate::api::status::{NodeProgress, ShardCounts};
 use crate::measurement::merge;
 use crate::measurement::seconds::{measured, service};
 use crate::measurement::threshold::Judged;
@@ -71,24 +72,6 @@ pub enum ConductStage {
     Collecting,
     /// The outcome is available.
     Done,
-}
-
-/// Number of shards in each state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShardCounts {
-    /// Shards of the plan.
-    pub desired: u32,
-    /// Shards with a process to dial.
-    pub present: u32,
-    /// Shards that are armed or have started.
-    pub armed: u32,
-    /// Shards that accepted the start and have not finished.
-    pub running: u32,
-    /// Shards with a final snapshot.
-    pub finished: u32,
-    pub lost: u32,
-    /// Shards that did not answer the last call. They may still be running.
-    pub unreachable: u32,
 }
 
 /// Progress of phase Preparing, over all shards.
@@ -184,7 +167,7 @@ pub struct LivePicture {
     /// Every shard of the plan, in index order.
     pub shards: Vec<LiveShard>,
     /// Redis nodes over the seconds of `achieved_per_second`; empty unless the plan counts them by the second.
-    pub nodes: Vec<LiveNode>,
+    pub nodes: Vec<NodeProgress>,
 }
 
 /// One shard of a [`LivePicture`].
@@ -201,18 +184,6 @@ pub struct LiveShard {
     pub busiest_worker_millionths: u32,
     /// Run-queue wait of the worker that waited longest, over the same time.
     pub run_queue_millionths: u32,
-}
-
-/// One Redis node of a [`LivePicture`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LiveNode {
-    /// `host:port`.
-    pub address: String,
-    pub requests_per_second: u64,
-    /// Errors in these seconds.
-    pub errors: u64,
-    /// Service time in nanoseconds; none if there are too few requests.
-    pub p99: Option<u64>,
 }
 
 #[cfg(test)]

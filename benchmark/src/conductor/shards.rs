@@ -300,7 +300,6 @@ pub fn count(shards: &[Shard]) -> ShardCounts {
     let mut counts = ShardCounts { desired: u32::try_from(shards.len()).unwrap_or(u32::MAX), ..ShardCounts::default() };
     for shard in shards {
         let standing = &shard.standing;
-        counts.present += u32::from(shard.endpoint.is_some() && !matches!(standing, Standing::Lost(_)));
         counts.armed += u32::from(matches!(standing, Standing::Armed | Standing::Running | Standing::Finished));
         counts.running += u32::from(*standing == Standing::Running);
         counts.finished += u32::from(*standing == Standing::Finished);

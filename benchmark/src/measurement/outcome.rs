@@ -5,12 +5,13 @@ use std::time::Duration;
 use redisbench_wire::Probe;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::Span;
+use serde::{Deserialize, Serialize};
 
 use super::threshold::Judged;
 use crate::human;
 
 /// Outcome of a trial, with everything that the shards measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
     /// Number of trials of the run.
@@ -54,9 +55,10 @@ impl Outcome {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// Measured to its end. Shards may have been lost on the way; see [`Outcome::lost`].
+    #[default]
     Completed,
     Failed(Failure),
     /// Stopped by the user. The shards' snapshots hold what was measured.
@@ -95,23 +97,31 @@ pub struct Failure {
     pub message: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// One shard's part of an outcome. Written as evidence, it names no machine.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ShardOutcome {
     /// Counted from 0.
     pub shard: u32,
     /// The incarnation that sent the snapshot; empty if none was ever dialled.
+    #[serde(skip)]
     pub incarnation: String,
     /// The machine that it ran on, from its endpoint.
+    #[serde(skip)]
     pub host: String,
     /// The last accepted snapshot: the full one, unless `partial`. Its seconds are in [`Outcome::timeline`].
     pub snapshot: Option<Snapshot>,
     /// The snapshot is not the final one: later requests are unknown.
+    #[serde(default)]
     pub partial: bool,
     /// Why it is lost, if it is.
+    #[serde(default)]
     pub lost: Option<String>,
     /// It did not acknowledge the abort in time.
+    #[serde(skip)]
     pub unacknowledged: bool,
     /// The shard's clock, if it was ever exchanged.
+    #[serde(skip)]
     pub clock: Option<ShardClock>,
 }
 

@@ -7,7 +7,7 @@ use super::conditions::{Conditions, Truth, condition, reason};
 use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
-use crate::conductor::{ConductStage, LiveNode, LivePicture, LiveShard, Progress, ShardPresence};
+use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, ShardPresence};
 use crate::quantile::Quantile;
 use crate::verdict::{SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
@@ -42,15 +42,7 @@ impl Subject<'_> {
             status.trial =
                 Some(trial(progress.trial, progress.of, progress.attempt, progress.start_at_unix_nanoseconds));
         }
-        let counts = &progress.shards;
-        status.shards = Some(status::ShardCounts {
-            desired: self.shards,
-            armed: counts.armed,
-            running: counts.running,
-            finished: counts.finished,
-            lost: counts.lost,
-            unreachable: counts.unreachable,
-        });
+        status.shards = Some(status::ShardCounts { desired: self.shards, ..progress.shards });
         status.progress = self.live_progress(progress);
         if let Some(live) = &progress.live {
             status.topology = Some(topology::shortened(live.topology.report(progress.start_at_unix_nanoseconds)));
@@ -183,16 +175,13 @@ fn shards(all: &[LiveShard]) -> Vec<ShardProgress> {
 }
 
 /// The slowest, at most [`LISTED`], and the number of the others.
-fn nodes(all: &[LiveNode]) -> (Vec<NodeProgress>, u64) {
-    let mut sorted: Vec<&LiveNode> = all.iter().collect();
-    sorted.sort_by(|one, other| (Reverse(one.p99), &one.address).cmp(&(Reverse(other.p99), &other.address)));
-    let progress = |node: &&LiveNode| NodeProgress {
-        address: node.address.clone(),
-        requests_per_second: node.requests_per_second,
-        errors: node.errors,
-        p99_nanoseconds: node.p99,
-    };
-    (sorted.iter().take(LISTED).map(progress).collect(), sorted.len().saturating_sub(LISTED) as u64)
+fn nodes(all: &[NodeProgress]) -> (Vec<NodeProgress>, u64) {
+    let mut sorted = all.to_vec();
+    sorted.sort_by(|one, other| {
+        (Reverse(one.p99_nanoseconds), &one.address).cmp(&(Reverse(other.p99_nanoseconds), &other.address))
+    });
+    sorted.truncate(LISTED);
+    (sorted, all.len().saturating_sub(LISTED) as u64)
 }
 
 /// None if the last seconds have too few requests, as in a result.
@@ -244,7 +233,7 @@ mod tests {
                 .map(|index| LiveShard { lost: index == 39, busiest_worker_millionths: index, ..LiveShard::default() })
                 .collect(),
             nodes: (0..17)
-                .map(|index| LiveNode { address: format!("{index}"), p99: Some(index), ..LiveNode::default() })
+                .map(|n| NodeProgress { address: n.to_string(), p99_nanoseconds: Some(n), ..NodeProgress::default() })
                 .collect(),
         };
         let live = Some(Arc::new(live));

@@ -101,7 +101,7 @@ fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
         assert_eq!(outcome.thresholds[1].standing.worst.as_ref().unwrap().node.as_deref(), Some("redis:6379"));
         let live = rig.progress.live.clone().unwrap();
         let [node] = &live.nodes[..] else { panic!("{:?}", live.nodes) };
-        assert_eq!((node.requests_per_second, node.p99.is_some()), (1_000 * u64::from(count), true));
+        assert_eq!((node.requests_per_second, node.p99_nanoseconds.is_some()), (1_000 * u64::from(count), true));
     }
 }
 
