@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use redisbench_testkit::api_server::merge;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::snapshot::{
@@ -13,7 +14,7 @@ use redisbench_wire::timeline::Timeline;
 use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
-use crate::api::{self, Validated};
+use crate::api::{self, RedisBenchmark, Validated};
 use crate::measurement::{Outcome, ShardOutcome};
 use crate::plan::Trial;
 
@@ -40,6 +41,31 @@ pub fn object() -> Value {
     object["spec"]["load"]["type"] = "ClosedLoop".into();
     object["spec"]["load"]["duration"] = "10s".into();
     object
+}
+
+/// The problems of `object` with `change` merged into its spec.
+pub fn problems(mut object: Value, change: &Value) -> Vec<String> {
+    merge(&mut object["spec"], change.clone());
+    let benchmark: RedisBenchmark = serde_json::from_value(object).unwrap();
+    api::validate(&benchmark.spec, "cart").err().unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// Checks a table of problems of `object`. Each case is a line with a change to its spec, in YAML, and one with the only problem of that:
+/// the whole of it, or after `... ` the parts that it must contain, with ` ... ` between them.
+pub fn assert_problems(object: &Value, table: &str) {
+    let lines: Vec<&str> = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert!(!lines.is_empty());
+    for case in lines.chunks(2) {
+        let [change, expected] = case else { panic!("{case:?}") };
+        let found = problems(object.clone(), &serde_yaml::from_str(&format!("{{{change}}}")).unwrap());
+        let [problem] = &found[..] else { panic!("{change}: {found:#?}") };
+        match expected.trim().strip_prefix("... ") {
+            None => assert_eq!(problem, expected.trim(), "{change}"),
+            Some(parts) => {
+                assert!(parts.split(" ... ").all(|part| problem.contains(part)), "{change}: {problem} lacks {parts}");
+            }
+        }
+    }
 }
 
 /// The plan of `spec`, to change it.

@@ -1,22 +1,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api;
-
-/// The keys of shards, and the problems of a spec with these keys.
-fn checked(keys: Value) -> (plan::Keys, Vec<String>) {
-    let mut object = crate::sample::object();
-    object["spec"]["workload"]["keys"] = keys;
-    let spec = api::read(&object).unwrap().spec;
-    let problems = api::validate(&spec, "sample").err().unwrap_or_default();
-    let keys = check(&spec.workload.keys, "keys", &mut Vec::new());
-    (keys, problems.iter().map(ToString::to_string).collect())
-}
+use crate::sample;
 
 fn pattern(pattern: &Value) -> plan::KeyPattern {
-    let (keys, problems) = checked(json!({"start": 100, "count": 3000, "pattern": pattern}));
-    assert_eq!(problems, [""; 0]);
-    keys.pattern
+    let keys = json!({"workload": {"keys": {"start": 100, "count": 3000, "pattern": pattern}}});
+    assert_eq!(sample::problems(sample::object(), &keys), [""; 0]);
+    let keys: KeysSpec = serde_json::from_value(keys["workload"]["keys"].clone()).unwrap();
+    check(&keys, "keys", &mut Vec::new()).pattern
 }
 
 #[test]
@@ -41,39 +32,6 @@ fn patterns_are_read() {
     ];
     for (spec, expected) in cases {
         assert_eq!(pattern(&spec), expected);
-    }
-}
-
-#[test]
-fn each_problem_of_a_pattern_names_the_way_out() {
-    let cases = [
-        (
-            json!({"zipf": {"exponent": "1"}}),
-            "pattern.zipf: is only valid for type Zipf: remove it, or set type to Zipf",
-        ),
-        (json!({"type": "Zipf"}), "pattern.zipf: must be set for type Zipf, such as zipf: {exponent: \"0.99\"}"),
-        (
-            json!({"type": "HotSet"}),
-            "pattern.hotSet: must be set for type HotSet, such as hotSet: {requestsPercent: \"90\", keysPercent: \
-             \"10\"}",
-        ),
-        (
-            json!({"type": "Gaussian", "gaussian": {"mean": 99}}),
-            "pattern.gaussian.mean: is 99, and must be the number of a key, 100 to 3099",
-        ),
-        (
-            json!({"type": "Gaussian", "gaussian": {"mean": 3100}}),
-            "pattern.gaussian.mean: is 3100, and must be the number of a key, 100 to 3099",
-        ),
-        (
-            json!({"type": "Gaussian", "gaussian": {"standardDeviation": 3001}}),
-            "pattern.gaussian.standardDeviation: is 3001, and must be at most keys.count, which is 3000: more is nearly \
-             Uniform",
-        ),
-    ];
-    for (pattern, expected) in cases {
-        let expected = format!("spec.workload.keys.{expected}");
-        assert_eq!(checked(json!({"start": 100, "count": 3000, "pattern": pattern})).1, [expected]);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Requests: transactions, WAIT, fills, scripts, mixes, and forbidden commands.
 
+use redisbench_testkit::api_server::merge;
 use serde_json::json;
 
-use super::tests::{merge, problems, with};
+use super::tests::{problems, with};
 use super::*;
 
 #[test]
@@ -97,7 +98,7 @@ fn only_writes_wait_and_not_for_longer_than_a_request() {
 fn what_was_missed_is_filled_by_reads_of_one_key() {
     let spec = |command: &str, more: Value| {
         let mut spec = json!({"workload": {"operations": [{"name": "op", "command": command}], "onMiss": "Fill"}});
-        merge(&mut spec["workload"], &more);
+        merge(&mut spec["workload"], more);
         spec
     };
     let literal = |text: &str| vec![plan::Part::Literal(text.into())];

@@ -1,8 +1,10 @@
 use proptest::prelude::*;
+use redisbench_testkit::api_server::merge;
 use serde_json::json;
 
 use super::super::RedisBenchmark;
 use super::*;
+use crate::sample;
 
 fn manifest() -> Value {
     json!({
@@ -17,30 +19,14 @@ fn manifest() -> Value {
     })
 }
 
-pub(super) fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                if value.is_null() {
-                    into.remove(key);
-                } else {
-                    merge(into.entry(key).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
-}
-
 pub(super) fn with(patch: &Value) -> RedisBenchmark {
     let mut object = manifest();
-    merge(&mut object["spec"], patch);
+    merge(&mut object["spec"], patch.clone());
     serde_json::from_value(object).unwrap()
 }
 
 pub(super) fn problems(patch: &Value) -> Vec<String> {
-    let benchmark = with(patch);
-    validate(&benchmark.spec, "cart").err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    sample::problems(manifest(), patch)
 }
 
 #[test]
@@ -197,10 +183,6 @@ fn stage(duration: &str, from: u64, to: u64) -> Value {
     json!({"duration": duration, "rate": {"from": from, "to": to}})
 }
 
-fn named(name: &str) -> Value {
-    json!({"name": name, "duration": "9s", "rate": {"from": 100, "to": 200}})
-}
-
 #[test]
 fn stages_are_rate_and_duration() {
     let load = |open: Value| {
@@ -232,204 +214,8 @@ fn a_load_without_an_end_is_as_long_as_any_may_be() {
 }
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "a table")]
 fn each_problem_names_field_value_and_way_out() {
-    let cases = [
-        (json!({"shards": {"count": 0}}), "spec.shards.count: 0: must be at least 1"),
-        (json!({"shards": {"count": 1_000_000}}), "spec.shards.count: 1000000: must be at most 2000"),
-        (
-            json!({"cleanup": {"keys": "DeletePrefix"}, "workload": {"keys": {"prefix": ""}}}),
-            "spec.workload.keys.prefix: must not be empty with cleanup.keys DeletePrefix, which would delete all keys \
-             that are numbers: set one that no other client uses, such as rb:, or cleanup.keys to Keep",
-        ),
-        (json!({"load": {"connections": 0}}), "spec.load.connections: 0: must be at least 1"),
-        (
-            json!({"preload": {"mode": "Always", "rate": 10}}),
-            "spec.preload.rate: 10: takes 27h46m40s for 1000000 keys, longer than 24h: raise it, or have fewer keys",
-        ),
-        (
-            json!({"load": {"connections": 3}, "shards": {"count": 4}}),
-            "spec.load.connections: is 3, and must be at least shards.count, which is 4: every shard needs one",
-        ),
-        (
-            json!({"load": {"requests": 3, "duration": null}, "shards": {"count": 4}}),
-            "spec.load.requests: is 3, and must be at least shards.count, which is 4: every shard needs one",
-        ),
-        (
-            json!({"load": {"openLoop": {"rate": 1}, "duration": "3s"}, "shards": {"count": 4}}),
-            "spec.load.openLoop.rate: 1: makes 3 requests in 3s, fewer than shards.count, which is 4: raise it or duration",
-        ),
-        (
-            json!({"load": {"requests": 10_000_000, "duration": null}}),
-            "spec.load.requests: 10000000: would take 10000 s at 1000 requests per second, longer than maxDuration, \
-             which is 1h: raise maxDuration",
-        ),
-        (
-            json!({"load": {"requests": 9}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration \
-             requests",
-        ),
-        (
-            json!({"load": {"requestsPerConnection": 9, "requests": 9, "duration": null}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of requests \
-             requestsPerConnection",
-        ),
-        (
-            json!({"load": {"requestsPerConnection": 1_000_000, "duration": null}}),
-            "spec.load.requestsPerConnection: 1000000: would take 50000 s at 1000 requests per second, longer than \
-             maxDuration, which is 1h: raise maxDuration",
-        ),
-        (
-            json!({"load": {"maxDuration": "1h"}}),
-            "spec.load.maxDuration: is only valid with requests or requestsPerConnection: remove it, or set requests \
-             instead of duration",
-        ),
-        (json!({"load": {"duration": "999h"}}), "spec.load.duration: 999h: must be from 1s to 48h"),
-        (json!({"load": {"duration": "9999999999999h"}}), "spec.load.duration: 9999999999999h: must be from 1s to 48h"),
-        (
-            json!({"load": {"duration": "5 minutes"}}),
-            "spec.load.duration: \"5 minutes\": must be a duration: numbers with units, such as 500ms, 60s, 1m30s",
-        ),
-        (json!({"load": {"openLoop": {"rate": 0}}}), "spec.load.openLoop.rate: 0: must be at least 1"),
-        (
-            json!({"load": {"type": "ClosedLoop"}}),
-            "spec.load.openLoop: must not be set for type ClosedLoop: remove it, or set type to OpenLoop",
-        ),
-        (
-            json!({"load": {"openLoop": null}}),
-            "spec.load.openLoop: must be set for type OpenLoop, such as openLoop: {rate: 10000}",
-        ),
-        (
-            json!({"workload": {"keys": {"start": 99, "count": 2, "width": 2}}}),
-            "spec.workload.keys.width: 2: is too small for the largest number 100: set it to 3 or more, or to 0 for as \
-             many as needed",
-        ),
-        (
-            json!({"workload": {"keys": {"count": 1, "pattern": {"type": "Partitioned"}}}, "shards": {"count": 2}}),
-            "spec.workload.keys.count: is 1, and must be at least shards.count, which is 2: every shard needs one",
-        ),
-        (
-            json!({"workload": {"values": {"size": {"type": "Fixed"}}}}),
-            "spec.workload.values.size.fixed: must be set for type Fixed, such as fixed: {bytes: 100}",
-        ),
-        (
-            json!({"workload": {"operations": [{"name": "get", "command": "GET __kye__"}]}}),
-            "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: supported are __key__, \
-             __key:2__, __data__, __integer:0:99__, __sequence__, __score__, __ttl__ and __script:name__; for the __rand_int__ of \
-             redis-benchmark write __key__ or __integer:0:999999__",
-        ),
-        (json!({"targets": []}), "spec.targets: 0: must have at least 1 entries"),
-        (
-            json!({"targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"], "database": 3}]}),
-            "spec.targets[0].database: is 3, and must be 0 for type Cluster, which has no other",
-        ),
-        (
-            json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["r:1", "s:1"]}]}),
-            "spec.targets[0].endpoints: has 2 entries, and must have exactly one for type Standalone: only one can be loaded",
-        ),
-        (
-            json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["redis://r:1"]}]}),
-            "spec.targets[0].endpoints[0]: \"redis://r:1\": must be host:port, with an IPv6 address in brackets, such as \
-             redis:6379 or [fd00::1]:6379",
-        ),
-        (
-            json!({"shards": {"template": {"labels": {"batch.kubernetes.io/job-name": "x"}}}}),
-            "spec.shards.template.labels[batch.kubernetes.io/job-name]: is set by redisbench or Kubernetes: choose another \
-             key",
-        ),
-    ];
-    for (patch, expected) in cases {
-        assert_eq!(problems(&patch), [expected], "with {patch}");
-    }
-}
-
-#[test]
-fn each_problem_of_ramps_and_callers_names_the_way_out() {
-    let cases = [
-        (
-            json!({"load": {"closedLoop": {"concurrency": 3}}}),
-            "spec.load.closedLoop: must not be set for type OpenLoop: remove it, or set type to ClosedLoop",
-        ),
-        (
-            json!({"load": {"connections": 601, "connectRate": 10}, "shards": {"prepareTimeout": "1m"}}),
-            "spec.load.connectRate: 10: takes 1m1s for 601 connections, longer than shards.prepareTimeout, which is 1m: \
-             raise one of the two",
-        ),
-        (
-            json!({"load": {"pipelineMode": "Batch"}}),
-            "spec.load.pipelineMode: Batch is only valid for type ClosedLoop, because an open loop sends requests when they \
-             are due: set Window",
-        ),
-        (
-            json!({
-                "load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch"},
-                "targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}],
-            }),
-            "spec.load.pipelineMode: Batch is only valid for type Standalone or Sentinel, because in a Cluster the key \
-             selects the connection of a request: set Window",
-        ),
-        (
-            json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch", "closedLoop": {"concurrency": 9}}}),
-            "spec.load.pipelineMode: Batch is not supported with closedLoop.concurrency: remove one of them, or set Window",
-        ),
-        (
-            json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipeline": 2, "closedLoop": {"concurrency": 101}}}),
-            "spec.load.closedLoop.concurrency: is 101, and must be at most connections x pipeline, which is 100: more are never \
-             in flight; raise one of the two",
-        ),
-        (
-            json!({
-                "load": {"type": "ClosedLoop", "openLoop": null, "closedLoop": {"concurrency": 3}},
-                "shards": {"count": 4},
-            }),
-            "spec.load.closedLoop.concurrency: is 3, and must be at least shards.count, which is 4: every shard needs one",
-        ),
-        (
-            json!({"load": {"stages": [stage("9s", 1, 9)], "openLoop": null}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration \
-             stages",
-        ),
-        (
-            json!({"load": {"stages": [stage("9s", 1, 9)], "duration": null}}),
-            "spec.load.openLoop.rate: must not be set with stages, which set the rate: remove one of them",
-        ),
-        (
-            json!({"load": {"openLoop": {"rate": null, "arrival": "Poisson"}}}),
-            "spec.load.openLoop.rate: must be set, such as 10000, or stages",
-        ),
-        (
-            json!({"load": {"type": "ClosedLoop", "openLoop": null, "stages": [stage("9s", 1, 9)], "duration": null}}),
-            "spec.load.stages: must not be set for type ClosedLoop: remove them, or set type to OpenLoop",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [stage("9s", 0, 9)], "duration": null}}),
-            "spec.load.stages[0].rate.from: 0: must be at least 1",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [stage("9s", 5, 9), stage("72h", 9, 9)], "duration": null}}),
-            "spec.load.stages[1].duration: 72h: must be from 1ms to 48h",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [named("Ramp up")], "duration": null}}),
-            "spec.load.stages[0].name: \"Ramp up\": must be lower-case letters, digits and -, with a letter or digit at both \
-             ends",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [named("up"), stage("9s", 5, 9), named("up")], "duration": null}}),
-            "spec.load.stages: have two entries of the same name, up: rename one",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [stage("40h", 5, 9), stage("9h", 9, 9)], "duration": null}}),
-            "spec.load.stages: 49h: must total 1s to 48h: change their durations",
-        ),
-        (
-            json!({"load": {"openLoop": null, "stages": [stage("2s", 1, 3)], "duration": null}, "shards": {"count": 5}}),
-            "spec.load.stages: make 4 requests in 2s, fewer than shards.count, which is 5: raise rates or durations",
-        ),
-    ];
-    for (patch, expected) in cases {
-        assert_eq!(problems(&patch), [expected], "with {patch}");
-    }
+    sample::assert_problems(&manifest(), include_str!("cases.txt"));
 }
 
 #[test]
@@ -493,38 +279,6 @@ fn a_time_to_live_is_given_and_used() {
              __data__ EX __ttl__"
         ]
     );
-}
-
-#[test]
-fn keys_of_single_operations_are_judged_as_the_workloads() {
-    let operation = |keys: Value| json!({"operations": [{"name": "get", "command": "GET __key__", "keys": keys}]});
-    let cases = [
-        (
-            json!({"workload": operation(json!({"start": 100, "width": 2}))}),
-            "spec.workload.operations[0].keys.width: 2: is too small for the largest number 1000099: set it to 7 or more, \
-             or to 0 for as many as needed",
-        ),
-        (
-            json!({
-                "workload": operation(json!({"count": 1, "pattern": {"type": "Partitioned"}})),
-                "shards": {"count": 2},
-            }),
-            "spec.workload.operations[0].keys.count: is 1, and must be at least shards.count, which is 2: every shard needs one",
-        ),
-        (
-            json!({"workload": operation(json!({"prefix": ""})), "cleanup": {"keys": "DeletePrefix"}}),
-            "spec.workload.operations[0].keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would \
-             delete all keys that are numbers: set one that no other client uses, such as rb:, or cleanup.keys to Keep",
-        ),
-        (
-            json!({"workload": operation(json!({"pattern": {"type": "Zipf", "zipf": {"exponent": "0"}}}))}),
-            "spec.workload.operations[0].keys.pattern.zipf.exponent: \"0\": must be a decimal number above 0 and below 100 \
-             with at most 6 decimals, such as 0.99",
-        ),
-    ];
-    for (patch, expected) in cases {
-        assert_eq!(problems(&patch), [expected], "with {patch}");
-    }
 }
 
 #[test]
