@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::api::{self, RedisBenchmark, Validated};
 use crate::measurement::{Outcome, ShardOutcome};
 use crate::plan::Trial;
+use crate::report::Subject;
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -85,6 +86,12 @@ pub fn spec(shards: u32, load: &Value) -> Validated {
 /// The only trial of `spec`.
 pub fn trial(spec: Validated) -> Trial {
     Trial { index: 0, of: 1, kind: crate::plan::Kind::default(), spec, interval: Duration::ZERO, search: None }
+}
+
+/// Reports on `benchmark`, at the beginning of time.
+pub fn subject(benchmark: &RedisBenchmark) -> Subject<'_> {
+    let shards = benchmark.spec.shards.count;
+    Subject { spec: &benchmark.spec, shards, generation: Some(1), now: jiff::Timestamp::UNIX_EPOCH }
 }
 
 pub fn open_loop(shards: u32) -> Validated {

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use redisbench_testkit::hostile::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::ShardPlan;
@@ -108,14 +107,8 @@ fn snapshot(bytes: &[u8]) {
 /// The result fits into its ConfigMaps and status, and the API server accepts it.
 fn assert_fits(finished: &Finished) {
     let benchmark = api::read(&serde_json::from_slice(&manifests()[0]).unwrap()).unwrap();
-    let subject = Subject {
-        spec: &benchmark.spec,
-        shards: benchmark.spec.shards.count,
-        generation: Some(1),
-        now: Timestamp::UNIX_EPOCH,
-    };
     let mut status = RedisBenchmarkStatus::default();
-    subject.over(&mut status, finished);
+    sample::subject(&benchmark).over(&mut status, finished);
     assert_eq!(api::status_problems(&status), []);
     assert!(serde_json::to_vec(&status).unwrap().len() <= STATUS_BYTES);
     assert!(finished.pieces.len() <= PIECES);
@@ -148,13 +141,8 @@ fn manifest(bytes: &[u8]) {
     // Parses like the operator: the object may come from another version.
     if let Ok(benchmark) = serde_json::from_slice::<RedisBenchmark>(bytes) {
         let _ = api::validate(&benchmark.spec, "sample");
-        let mut status = benchmark.status.unwrap_or_default();
-        let subject = Subject {
-            spec: &benchmark.spec,
-            shards: benchmark.spec.shards.count,
-            generation: None,
-            now: Timestamp::UNIX_EPOCH,
-        };
+        let mut status = benchmark.status.clone().unwrap_or_default();
+        let subject = Subject { generation: None, ..sample::subject(&benchmark) };
         subject.ended(&mut status, "Failed", "as it was");
     }
 }

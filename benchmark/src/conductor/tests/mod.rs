@@ -121,6 +121,13 @@ impl Rig {
         }
     }
 
+    /// A rig whose shards measure.
+    fn measuring(count: u32) -> Self {
+        let mut rig = Self::new(count);
+        rig.until_measuring();
+        rig
+    }
+
     /// The plan, to change it.
     fn plan(&mut self) -> &mut TrialPlan {
         Arc::make_mut(&mut self.config.plan)
@@ -305,6 +312,10 @@ impl Rig {
     }
 }
 
+fn evicted() -> ShardPresence {
+    ShardPresence::Gone { why: "evicted".into(), replaced: true }
+}
+
 fn measuring(progress: &Progress) -> bool {
     progress.stage == ConductStage::Running && progress.live.as_ref().is_some_and(|live| live.measuring)
 }
@@ -314,6 +325,11 @@ fn failure(outcome: &Outcome) -> &Failure {
         Ending::Failed(failure) => failure,
         other => panic!("{other:?}, not Failed"),
     }
+}
+
+/// The lost shards, and whether they have a part of their measurement.
+fn lost(outcome: &Outcome) -> Vec<(u32, bool)> {
+    outcome.lost().map(|shard| (shard.shard, shard.partial)).collect()
 }
 
 fn succeeded(outcome: &Outcome) -> Vec<u64> {

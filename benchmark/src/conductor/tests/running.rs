@@ -7,16 +7,11 @@ use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
 use super::super::{ConductStage, Ending, Outcome, ShardPresence};
-use super::{MEASURED, OnLost, Rig, failure, succeeded};
-
-fn evicted() -> ShardPresence {
-    ShardPresence::Gone { why: "evicted".into(), replaced: true }
-}
+use super::{MEASURED, OnLost, Rig, evicted, failure, lost, succeeded};
 
 #[test]
 fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
-    let mut rig = Rig::new(4);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(4);
     rig.pass(MEASURED / 2);
     rig.set_presence(2, evicted());
     let outcome = rig.complete(1);
@@ -45,8 +40,7 @@ fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
 
 #[test]
 fn a_replaced_incarnation_is_lost_and_its_successor_counts_for_nothing() {
-    let mut rig = Rig::new(3);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(3);
     rig.replace(1);
     let outcome = rig.complete(1);
     let shard = &outcome.shards[1];
@@ -58,8 +52,7 @@ fn a_replaced_incarnation_is_lost_and_its_successor_counts_for_nothing() {
 
 #[test]
 fn an_unreachable_shard_is_not_lost() {
-    let mut rig = Rig::new(3);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(3);
     rig.shards.shard(0).reachable = false;
     rig.until(|progress| progress.shards.unreachable == 1);
     rig.pass(Duration::from_secs(30));
@@ -86,8 +79,7 @@ fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
 
 #[test]
 fn a_conductor_that_stood_still_asks_before_it_gives_up() {
-    let mut rig = Rig::new(2);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(2);
     // In one step, so that the next poll comes long after the collect timeout.
     rig.shards.set_now(rig.now() + MEASURED + rig.config.limits.collect * 2);
     let outcome = rig.complete(1);
@@ -97,8 +89,7 @@ fn a_conductor_that_stood_still_asks_before_it_gives_up() {
 
 #[test]
 fn a_trial_that_nobody_ends_times_out() {
-    let mut rig = Rig::new(2);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(2);
     rig.shards.shard(0).reachable = false;
     rig.shards.shard(1).reachable = false;
     let outcome = rig.conduct();
@@ -108,8 +99,7 @@ fn a_trial_that_nobody_ends_times_out() {
 
 #[test]
 fn a_shard_that_fails_in_the_trial_fails_the_run_and_the_others_are_kept() {
-    let mut rig = Rig::new(3);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(3);
     rig.shards.shard(1).failure =
         Some(ShardFailure { reason: FailureReason::CommandRefused, message: "unknown command FROB".into() });
     let outcome = rig.conduct();
@@ -146,8 +136,7 @@ fn counted(outcome: &Outcome) -> (u64, u64) {
 
 #[test]
 fn the_seconds_of_a_stopped_load_are_fetched_however_many_answers_they_take() {
-    let mut rig = Rig::new(3);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(3);
     // It has reported nothing since, and reports at most five seconds at a time.
     rig.shards.shard(1).reachable = false;
     rig.shards.shard(1).seconds_in_an_answer = 5;
@@ -165,21 +154,18 @@ fn the_seconds_of_a_stopped_load_are_fetched_however_many_answers_they_take() {
 /// A shard that never finishes reporting is given up.
 #[test]
 fn seconds_that_do_not_come_to_an_end_are_given_up() {
-    let mut rig = Rig::new(2);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(2);
     rig.shards.shard(1).seconds_in_an_answer = 0;
     let begun = rig.now();
     rig.abort();
     let outcome = rig.conduct();
     assert!(rig.since(begun) < Duration::from_secs(15));
-    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
-    assert_eq!(lost, [(1, true)]);
+    assert_eq!(lost(&outcome), [(1, true)]);
 }
 
 #[test]
 fn abort_after_the_load_is_over_changes_nothing() {
-    let mut rig = Rig::new(2);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(2);
     // Keeps the conductor collecting for longer than it would wait after an abort.
     rig.shards.shard(1).reachable = false;
     rig.until(|progress| progress.stage == ConductStage::Collecting);
@@ -238,8 +224,7 @@ fn on_lost_restart_keeps_what_was_measured_if_nothing_takes_the_lost_ones_place(
     rig.set_presence(1, ShardPresence::Gone { why: "signal 9".into(), replaced: false });
     let outcome = rig.conduct();
     assert_eq!(failure(&outcome).reason, "ShardLost");
-    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
-    assert_eq!(lost, [(1, true)]);
+    assert_eq!(lost(&outcome), [(1, true)]);
     assert!(outcome.start_at_unix_nanoseconds.is_some());
     assert_eq!(rig.attempts(), [1]);
 }
@@ -257,12 +242,10 @@ fn a_shard_that_gives_no_final_snapshot_can_take_part_in_the_new_attempt() {
 
 #[test]
 fn a_shard_that_does_not_hear_the_abort_is_lost() {
-    let mut rig = Rig::new(3);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(3);
     rig.shards.shard(1).reachable = false;
     rig.abort();
     let outcome = rig.conduct();
     assert_eq!(outcome.ending, Ending::Aborted);
-    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
-    assert_eq!(lost, [(1, true)], "a part of its counts is no result of its own");
+    assert_eq!(lost(&outcome), [(1, true)], "a part of its counts is no result of its own");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::{ConductStage, Ending, ShardPresence};
-use super::{MEASURED, OnLost, Rig, WARMUP, failure, measuring, succeeded};
+use super::super::{ConductStage, Ending};
+use super::{MEASURED, OnLost, Rig, WARMUP, evicted, failure, measuring, succeeded};
 
 /// Kills the conductor of `rig` once `when` holds, and turns the rig into that of its successor.
 fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
@@ -13,10 +13,16 @@ fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
     rig.succeed();
 }
 
+/// The rig of a conductor whose predecessor was killed while the shards measured.
+fn successor(count: u32) -> Rig {
+    let mut rig = Rig::new(count);
+    kill(&mut rig, measuring);
+    rig
+}
+
 #[test]
 fn in_mid_run_the_attempt_carries_on() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     let starts: Vec<_> = (0..3).map(|shard| rig.shards.true_start(shard)).collect();
     let outcome = rig.complete_all(1);
     assert!(outcome.start_skew.is_some() && outcome.clock_uncertainty.is_some());
@@ -30,16 +36,14 @@ fn in_mid_run_the_attempt_carries_on() {
 
 #[test]
 fn after_the_end_the_result_is_collected() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     rig.pass(WARMUP + MEASURED);
     rig.complete_all(1);
 }
 
 #[test]
 fn long_after_the_end_the_shards_are_still_asked() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     // Longer than the collect timeout, but no conductor has asked for results yet.
     rig.pass(WARMUP + MEASURED + rig.config.limits.collect * 2);
     rig.complete_all(1);
@@ -47,8 +51,7 @@ fn long_after_the_end_the_shards_are_still_asked() {
 
 #[test]
 fn one_slow_exchange_at_first_does_not_blur_the_clocks_for_good() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     rig.shards.shard(0).round_trip = Duration::from_millis(222);
     rig.until(|progress| progress.start_skew.is_some());
     assert!(rig.progress.clock_uncertainty.unwrap() >= Duration::from_millis(100));
@@ -80,8 +83,7 @@ fn fewer_than_all_begin_a_new_attempt() {
 
 #[test]
 fn a_shard_replaced_meanwhile_is_lost_and_never_armed() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     rig.replace(1);
     let outcome = rig.complete(1);
     assert!(outcome.shards[1].lost.is_some());
@@ -99,8 +101,7 @@ fn a_shard_replaced_meanwhile_takes_part_in_the_attempt_that_it_causes() {
 
 #[test]
 fn a_shard_that_is_silent_at_first_still_counts() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     rig.shards.shard(2).reachable = false;
     rig.until(|progress| progress.live.is_some() && progress.shards.unreachable == 1);
     assert_eq!(rig.progress.stage, ConductStage::Running);
@@ -123,8 +124,7 @@ fn the_old_conductor_is_refused() {
 
 #[test]
 fn a_failure_meanwhile_is_found() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     rig.shards.shard(1).failure = Some(redisbench_wire::ShardFailure {
         reason: redisbench_wire::FailureReason::Internal,
         message: "gone wrong".into(),
@@ -136,8 +136,7 @@ fn a_failure_meanwhile_is_found() {
 
 #[test]
 fn an_abort_that_came_meanwhile_keeps_what_was_measured() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     rig.abort();
     let outcome = rig.conduct();
     assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Aborted, 1));
@@ -149,8 +148,7 @@ fn an_abort_that_came_meanwhile_keeps_what_was_measured() {
 
 #[test]
 fn an_abort_that_came_after_the_load_was_over_changes_nothing() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     rig.pass(MEASURED * 2);
     rig.succeed();
     rig.abort();
@@ -159,8 +157,7 @@ fn an_abort_that_came_after_the_load_was_over_changes_nothing() {
 
 #[test]
 fn a_start_that_was_never_recorded_for_us_is_given_up() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     rig.config.resume = None;
     let outcome = rig.conduct();
     assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2), "never an attempt that a shard knows");
@@ -169,8 +166,7 @@ fn a_start_that_was_never_recorded_for_us_is_given_up() {
 
 #[test]
 fn a_stop_that_was_begun_is_no_completed_trial() {
-    let mut rig = Rig::new(2);
-    kill(&mut rig, measuring);
+    let mut rig = successor(2);
     // The predecessor stopped the shards, and died before it could report that.
     rig.abort();
     assert_eq!(rig.conduct().ending, Ending::Aborted);
@@ -183,8 +179,7 @@ fn a_stop_that_was_begun_is_no_completed_trial() {
 
 #[test]
 fn a_link_that_is_cut_at_the_take_over_costs_no_load() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     let shards = std::sync::Arc::clone(&rig.shards);
     let cut = |reachable: bool| (0..3).for_each(|shard| shards.shard(shard).reachable = reachable);
     cut(false);
@@ -260,12 +255,11 @@ fn a_recorded_start_counts_as_one_before_anybody_is_asked() {
 /// An abort after the load has no effect: absent and unreachable shards are collected as usual.
 #[test]
 fn an_abort_after_the_load_leaves_a_successor_collecting() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     rig.pass(MEASURED * 2);
     rig.succeed();
     rig.abort();
-    rig.set_presence(0, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.set_presence(0, evicted());
     rig.shards.shard(1).reachable = false;
     rig.begin();
     rig.pass(Duration::from_secs(30));
@@ -278,12 +272,11 @@ fn an_abort_after_the_load_leaves_a_successor_collecting() {
 /// By the successor's wall clock the load has not ended; the shards' answers decide.
 #[test]
 fn an_abort_after_the_load_is_seen_by_what_the_shards_say() {
-    let mut rig = Rig::new(3);
-    kill(&mut rig, measuring);
+    let mut rig = successor(3);
     rig.pass(MEASURED * 2);
     rig.behind = MEASURED * 2;
     rig.abort();
-    rig.set_presence(0, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.set_presence(0, evicted());
     let outcome = rig.complete(1);
     assert_eq!(outcome.shards[0].lost.as_deref(), Some("evicted"));
     assert_eq!(succeeded(&outcome), [0, 60_000, 60_000]);

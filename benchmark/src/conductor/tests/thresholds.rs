@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::{Ending, ShardPresence, reason};
-use super::{MEASURED, Rig, failure, succeeded};
+use super::super::{Ending, reason};
+use super::{MEASURED, Rig, evicted, failure, succeeded};
 use crate::api::{Limit, Scope, Threshold};
 use crate::quantile::Quantile;
 
@@ -111,7 +111,7 @@ fn a_lost_shard_shows_in_the_throughput_of_the_others() {
     rig.config.thresholds = vec![Threshold { window: Some(Duration::from_secs(5)), ..throughput(1_500) }];
     rig.until_measuring();
     rig.pass(MEASURED / 4);
-    rig.set_presence(1, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.set_presence(1, evicted());
     let outcome = rig.conduct();
     assert_eq!(failure(&outcome).reason, reason::THRESHOLD_FAILED);
     assert!(succeeded(&outcome)[0] < 30_000, "{:?}", succeeded(&outcome));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{ConductStage, Ending, ShardPresence};
-use super::{MEASURED, Rig, plan, succeeded};
+use super::{MEASURED, Rig, evicted, plan, succeeded};
 
 /// Turns the rig into that of trial `trial`, which uses the first `shards`.
 fn next(rig: &mut Rig, trial: u32, shards: u32) {
@@ -12,6 +12,13 @@ fn next(rig: &mut Rig, trial: u32, shards: u32) {
     rig.config.of = 3;
     (rig.config.plan, rig.config.trial) = (Arc::new(plan(shards)), trial);
     rig.progress = super::Progress::default();
+}
+
+/// A rig whose first trial has ended.
+fn conducted(count: u32) -> Rig {
+    let mut rig = Rig::new(count);
+    rig.conduct();
+    rig
 }
 
 #[test]
@@ -32,8 +39,7 @@ fn the_next_trial_runs_on_the_same_shards_without_the_connections_of_before() {
 
 #[test]
 fn nobody_connects_while_another_still_holds_connections() {
-    let mut rig = Rig::new(2);
-    rig.conduct();
+    let mut rig = conducted(2);
     rig.shards.shard(1).reachable = false;
     next(&mut rig, 1, 2);
     rig.begin();
@@ -45,8 +51,7 @@ fn nobody_connects_while_another_still_holds_connections() {
 
 #[test]
 fn a_shard_that_never_lets_go_of_its_connections_fails_the_run() {
-    let mut rig = Rig::new(2);
-    rig.conduct();
+    let mut rig = conducted(2);
     rig.shards.shard(1).reachable = false;
     next(&mut rig, 1, 2);
     let failure = rig.fail();
@@ -57,8 +62,7 @@ fn a_shard_that_never_lets_go_of_its_connections_fails_the_run() {
 
 #[test]
 fn shards_that_a_trial_does_not_need_hold_no_connections() {
-    let mut rig = Rig::new(3);
-    rig.conduct();
+    let mut rig = conducted(3);
     next(&mut rig, 1, 1);
     assert_eq!(succeeded(&rig.complete(1)), [60_000]);
     for idle in 1..3 {
@@ -69,8 +73,7 @@ fn shards_that_a_trial_does_not_need_hold_no_connections() {
 
 #[test]
 fn a_shard_that_was_given_up_and_runs_on_is_stopped_first() {
-    let mut rig = Rig::new(2);
-    rig.until_measuring();
+    let mut rig = Rig::measuring(2);
     // The next conductor has another trial to run.
     rig.kill();
     next(&mut rig, 1, 2);
@@ -82,8 +85,7 @@ fn a_shard_that_was_given_up_and_runs_on_is_stopped_first() {
 
 #[test]
 fn who_takes_over_after_the_drain_goes_on_with_what_is_prepared() {
-    let mut rig = Rig::new(2);
-    rig.conduct();
+    let mut rig = conducted(2);
     rig.shards.shard(1).arms_after = Some(Duration::from_secs(60));
     next(&mut rig, 1, 2);
     rig.until(|progress| progress.shards.armed == 1);
@@ -95,10 +97,9 @@ fn who_takes_over_after_the_drain_goes_on_with_what_is_prepared() {
 
 #[test]
 fn a_process_that_was_replaced_since_the_trial_before_has_nothing_to_drain() {
-    let mut rig = Rig::new(2);
-    rig.conduct();
+    let mut rig = conducted(2);
     rig.shards.replace(1);
-    rig.set_presence(1, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.set_presence(1, evicted());
     next(&mut rig, 1, 2);
     rig.begin();
     rig.pass(Duration::from_secs(5));
@@ -109,8 +110,7 @@ fn a_process_that_was_replaced_since_the_trial_before_has_nothing_to_drain() {
 
 #[test]
 fn nobody_is_connected_for_the_interval() {
-    let mut rig = Rig::new(1);
-    rig.conduct();
+    let mut rig = conducted(1);
     next(&mut rig, 1, 1);
     rig.config.interval = Duration::from_secs(120);
     let began = rig.now();
@@ -121,8 +121,7 @@ fn nobody_is_connected_for_the_interval() {
 
 #[test]
 fn another_conductor_that_takes_over_during_the_drain_ends_it() {
-    let mut rig = Rig::new(1);
-    rig.conduct();
+    let mut rig = conducted(1);
     next(&mut rig, 1, 1);
     rig.shards.shard(0).epoch = 9;
     assert_eq!(rig.conduct().ending, Ending::Superseded);
@@ -131,8 +130,7 @@ fn another_conductor_that_takes_over_during_the_drain_ends_it() {
 
 #[test]
 fn shards_that_a_trial_does_not_need_hear_of_the_conductor_all_the_while() {
-    let mut rig = Rig::new(3);
-    rig.conduct();
+    let mut rig = conducted(3);
     next(&mut rig, 1, 1);
     let hour = 3_600_000_000_000;
     rig.plan().bound = redisbench_wire::plan::Bound::Duration { nanoseconds: hour };
@@ -152,7 +150,7 @@ fn a_shard_that_ends_while_it_is_idle_costs_no_trial_and_is_back_for_the_one_tha
     rig.conduct();
     next(&mut rig, 1, 1);
     rig.until_measuring();
-    rig.set_presence(1, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.set_presence(1, evicted());
     assert_eq!(rig.complete(1).lost().count(), 0);
     next(&mut rig, 2, 2);
     rig.begin();

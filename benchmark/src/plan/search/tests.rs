@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api;
-use crate::api::status::SearchStep;
 use crate::plan::{Plan, compile};
 
 fn manifest(edits: &[(&str, Value)]) -> Value {
@@ -25,37 +24,12 @@ fn compiled(edits: &[(&str, Value)]) -> Result<Plan, Vec<String>> {
 }
 
 fn line(index: u32, rate: u64, passed: bool) -> TrialLine {
-    TrialLine {
-        index,
-        preset: None,
-        target: None,
-        cold: false,
-        parameters: std::collections::BTreeMap::new(),
-        cell: 0,
-        repeat: None,
-        search: Some(SearchStep {
-            rate_per_second: rate,
-            confirmation: None,
-            outcome: if passed { StepOutcome::Passed } else { StepOutcome::Failed },
-            why: (!passed).then(|| "slow".to_owned()),
-            limited_by: None,
-            component: None,
-        }),
-        state: TrialOutcome::Completed,
-        attempt: 1,
-        start_at: None,
-        requests: None,
-        misses: None,
-        achieved_per_second: None,
-        mean_nanoseconds: None,
-        p50_nanoseconds: None,
-        p99_nanoseconds: None,
-        p999_nanoseconds: None,
-        failed_thresholds: 0,
-        verdict: None,
-        limited_by: None,
-        why: None,
+    let mut search = json!({"ratePerSecond": rate, "outcome": if passed { "Passed" } else { "Failed" }});
+    if !passed {
+        search["why"] = "slow".into();
     }
+    let line = json!({"index": index, "state": "Completed", "attempt": 1, "search": search});
+    serde_json::from_value(line).unwrap()
 }
 
 fn seconds(seconds: u64) -> Bound {

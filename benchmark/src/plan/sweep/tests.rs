@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
 use super::super::{Plan, compile};
@@ -9,15 +10,8 @@ use crate::api;
 /// A spec of operations, with `change` merged in.
 fn spec(change: &Value) -> RedisBenchmarkSpec {
     let mut object = crate::sample::object();
-    merge(&mut object["spec"], change);
+    merge(&mut object["spec"], change.clone());
     api::read(&object).unwrap().spec
-}
-
-fn merge(into: &mut Value, change: &Value) {
-    match change.as_object().filter(|_| into.is_object()) {
-        Some(members) => members.iter().for_each(|(name, value)| merge(&mut into[name.as_str()], value)),
-        None => *into = change.clone(),
-    }
 }
 
 fn plan(change: &Value) -> Plan {

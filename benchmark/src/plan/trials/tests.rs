@@ -6,16 +6,8 @@ use crate::api::preset::PRESETS;
 use crate::api::{self, RedisBenchmark};
 
 fn benchmark(workload: &Value, load: &Value) -> RedisBenchmark {
-    let object = json!({
-        "apiVersion": "redisbench.dev/v1alpha1",
-        "kind": "RedisBenchmark",
-        "metadata": {"name": "sample"},
-        "spec": {
-            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
-            "workload": workload,
-            "load": load,
-        },
-    });
+    let mut object = crate::sample::object();
+    (object["spec"]["workload"], object["spec"]["load"]) = (workload.clone(), load.clone());
     api::read(&object).unwrap()
 }
 

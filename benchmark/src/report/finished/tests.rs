@@ -5,7 +5,7 @@ use super::super::Subject;
 use super::*;
 use crate::api::spec::RampSpec;
 use crate::api::status::{StageResult, TrialRequests};
-use crate::sample::{lose, open_loop, outcome, plan, snapshot, trial, with_timeouts};
+use crate::sample::{lose, open_loop, outcome, plan, snapshot, subject, trial, with_timeouts};
 
 fn finished(outcome: &Outcome) -> Finished {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
@@ -190,14 +190,8 @@ fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
     lose(&mut outcome, 7);
     let finished = finished(&outcome);
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let subject = Subject {
-        spec: &benchmark.spec,
-        shards: benchmark.spec.shards.count,
-        generation: Some(1),
-        now: jiff::Timestamp::UNIX_EPOCH,
-    };
     let mut status = crate::api::RedisBenchmarkStatus::default();
-    subject.over(&mut status, &finished);
+    subject(&benchmark).over(&mut status, &finished);
     let result = finished.measurement.unwrap().result;
     let truncated = result.truncated.unwrap();
     assert_eq!(result.shards.len() as u64 + truncated.shards, 34);
@@ -289,12 +283,7 @@ fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
     let finished = Finished::of(&"n".repeat(46), "run", &trial(spec), outcome.clone()).unwrap();
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let subject = Subject {
-        spec: &benchmark.spec,
-        shards: benchmark.spec.shards.count,
-        generation: Some(i64::MAX),
-        now: jiff::Timestamp::UNIX_EPOCH,
-    };
+    let subject = Subject { generation: Some(i64::MAX), ..subject(&benchmark) };
     let mut status = crate::api::RedisBenchmarkStatus { run_id: Some("r".repeat(64)), ..Default::default() };
     status.artifacts = (finished.pieces.iter().enumerate())
         .map(|(index, (name, _))| crate::api::status::Artifact {

@@ -9,7 +9,7 @@ use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, VerificationResult};
 use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
-use crate::sample::{open_loop, outcome, snapshot};
+use crate::sample::{open_loop, outcome, snapshot, subject};
 
 fn finished(trial: u32, of: u32) -> Finished {
     let spec = open_loop(1);
@@ -18,15 +18,6 @@ fn finished(trial: u32, of: u32) -> Finished {
     let kind = Kind { preset: Some("get".into()), ..Kind::default() };
     let trial = crate::plan::Trial { index: trial, of, kind, ..crate::sample::trial(spec) };
     Finished::of("sample", "run", &trial, outcome).unwrap()
-}
-
-fn subject(benchmark: &RedisBenchmark) -> Subject<'_> {
-    Subject {
-        spec: &benchmark.spec,
-        shards: benchmark.spec.shards.count,
-        generation: Some(1),
-        now: jiff::Timestamp::UNIX_EPOCH,
-    }
 }
 
 #[test]

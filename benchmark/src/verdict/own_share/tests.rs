@@ -117,11 +117,7 @@ fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let outcome = outcome(vec![closed]);
     let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
-    assert_eq!(reasons(&verdict_of(&spec, &outcome, &merged)), []);
-}
-
-fn verdict_of(spec: &crate::api::Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
-    verdict(spec, outcome, merged)
+    assert_eq!(reasons(&crate::verdict::verdict(&spec, &outcome, &merged)), []);
 }
 
 #[test]
