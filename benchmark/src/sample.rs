@@ -14,10 +14,12 @@ use redisbench_wire::timeline::Timeline;
 use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
+use crate::api::status::Verdict;
 use crate::api::{self, RedisBenchmark, Validated};
 use crate::measurement::{Outcome, ShardOutcome};
 use crate::plan::Trial;
 use crate::report::Subject;
+use crate::verdict::verdict;
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -42,6 +44,13 @@ pub fn object() -> Value {
     object["spec"]["load"]["type"] = "ClosedLoop".into();
     object["spec"]["load"]["duration"] = "10s".into();
     object
+}
+
+/// The sample with `change` merged into its spec, checked.
+pub fn checked(change: &Value) -> Validated {
+    let mut object = object();
+    merge(&mut object["spec"], change.clone());
+    api::validate(&api::read(&object).unwrap().spec, "sample").unwrap()
 }
 
 /// The problems of `object` with `change` merged into its spec.
@@ -190,6 +199,11 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
         clock_uncertainty: Some(Duration::from_micros(200)),
         ..Outcome::default()
     }
+}
+
+/// The verdict on a trial of `spec`.
+pub fn verdict_on(spec: &Validated, outcome: &Outcome) -> Verdict {
+    verdict(spec, outcome, &crate::measurement::merge::merge(&spec.plan, outcome).unwrap().unwrap())
 }
 
 /// Loses the shard at `index` halfway: its last snapshot is a live one.

@@ -12,6 +12,7 @@ use super::duration::{DURATION_PATTERN, GoDuration};
 use super::keys::DECIMAL_PATTERN;
 use super::problem::Problem;
 use super::schema;
+use super::spec::default_one;
 
 /// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
 pub const MOST_TRIALS: u64 = 250;
@@ -24,7 +25,7 @@ const VALUE_LENGTH: usize = 64;
 #[serde(rename_all = "camelCase")]
 pub struct RepeatsSpec {
     /// Number of runs of each trial, 1 to 50. `status.repeats` reports their spread. Default 1.
-    #[serde(default = "default_count")]
+    #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 50))]
     pub count: u32,
     /// Time without connections to the target before each trial but the first, 0s to 1h. It also applies to the trials of a sweep and of
@@ -66,12 +67,8 @@ pub enum SweepOrder {
 
 impl Default for RepeatsSpec {
     fn default() -> Self {
-        Self { count: default_count(), interval: default_interval() }
+        Self { count: default_one(), interval: default_interval() }
     }
-}
-
-fn default_count() -> u32 {
-    1
 }
 
 fn default_interval() -> GoDuration {

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
     use crate::api;
-    use crate::sample::object;
+    use crate::sample::{checked, object};
 
     fn problems(measurement: serde_json::Value) -> Vec<String> {
         let mut object = object();
@@ -211,9 +211,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_that_were_asked_for_in_order() {
         let asked = |measurement: serde_json::Value| {
-            let mut object = object();
-            object["spec"]["measurement"] = measurement;
-            let checked = api::validate(&api::read(&object).unwrap().spec, "sample").unwrap();
+            let checked = checked(&json!({"measurement": measurement}));
             checked.percentiles.into_iter().map(Quantile::percent).collect::<Vec<_>>()
         };
         assert_eq!(asked(json!({})), ["50", "90", "95", "99", "99.9", "99.99"]);
@@ -241,59 +239,49 @@ mod tests {
 
     #[test]
     fn servers_are_asked_unless_somebody_says_no() {
-        let spec = |measurement: serde_json::Value| {
-            let mut object = object();
-            object["spec"]["measurement"] = measurement;
-            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().plan.measurement
-        };
+        let spec = |measurement: serde_json::Value| checked(&json!({"measurement": measurement})).plan.measurement;
         assert!(spec(json!({})).server_stats);
         assert!(!spec(json!({"serverStats": false})).server_stats);
         assert_eq!(spec(json!({"linkCapacity": "20Mbit"})).link_bytes_per_second, Some(2_500_000));
     }
 
-    /// Whether a probe may run with `measurement.probe` unset, true and false.
-    fn probed(changes: &[(&str, serde_json::Value)]) -> [bool; 3] {
+    /// Whether a probe may run with `measurement.probe` unset, true and false, if `change` is merged into a closed loop of 8 connections.
+    fn probed(change: &serde_json::Value) -> [bool; 3] {
         [json!({}), json!({"probe": true}), json!({"probe": false})].map(|measurement| {
-            let mut object = object();
-            let spec = &mut object["spec"];
-            spec["load"] = json!({"type": "ClosedLoop", "duration": "10s", "connections": 8});
-            spec["workload"]["operations"] = json!([{"name": "get", "command": "GET __key__"}]);
-            spec["measurement"] = measurement;
-            for (path, value) in changes {
-                *object.pointer_mut("/spec").and_then(|spec| pointer(spec, path)).unwrap() = value.clone();
+            let mut change = change.clone();
+            change["measurement"] = measurement;
+            if change["load"]["connections"].is_null() {
+                change["load"]["connections"] = 8.into();
             }
-            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().plan.measurement.probe_nanoseconds > 0
+            checked(&change).plan.measurement.probe_nanoseconds > 0
         })
-    }
-
-    /// The field at `path`, added if it is absent.
-    fn pointer<'a>(value: &'a mut serde_json::Value, path: &str) -> Option<&'a mut serde_json::Value> {
-        path.split('/').try_fold(value, |value, name| Some(value.as_object_mut()?.entry(name).or_insert(json!({}))))
     }
 
     #[test]
     fn only_harmless_loads_are_probed_by_default() {
-        assert_eq!(probed(&[]), [true, true, false]);
-        let open = json!({"type": "OpenLoop", "openLoop": {"rate": 200}, "duration": "10s", "connections": 8});
-        assert_eq!(probed(&[("load", open)]), [false, true, false]);
+        assert_eq!(probed(&json!({})), [true, true, false]);
+        let open = json!({"load": {"type": "OpenLoop", "openLoop": {"rate": 200}}});
+        assert_eq!(probed(&open), [false, true, false]);
         for command in ["SET __key__ __data__", "EVAL return(1) 0", "GETEX __key__ EX 9"] {
             let operations = json!([{"name": "get", "command": "GET __key__"}, {"name": "other", "command": command}]);
-            assert_eq!(probed(&[("workload/operations", operations)]), [false, true, false], "{command}");
+            assert_eq!(probed(&json!({"workload": {"operations": operations}})), [false, true, false], "{command}");
         }
-        assert_eq!(probed(&[("workload/onMiss", json!("Fill"))]), [false, true, false]);
-        assert_eq!(probed(&[("safety/allowDestructive", json!(true))]), [false, true, false]);
+        assert_eq!(probed(&json!({"workload": {"onMiss": "Fill"}})), [false, true, false]);
+        assert_eq!(probed(&json!({"safety": {"allowDestructive": true}})), [false, true, false]);
     }
 
     #[test]
     fn a_probe_that_would_exceed_the_load_is_never_run() {
-        let closed = json!({"type": "ClosedLoop", "requests": 1800, "connections": 8});
-        let ramp = json!({"type": "OpenLoop", "stages": [{"duration": "10s", "rate": {"from": 100, "to": 200}}]});
-        let few = json!({"type": "ClosedLoop", "duration": "10s", "connections": 1});
-        let callers =
-            json!({"type": "ClosedLoop", "closedLoop": {"concurrency": 1}, "duration": "10s", "connections": 8});
-        for load in [closed, ramp, few, callers] {
-            assert_eq!(probed(&[("load", load.clone())]), [false; 3], "{load}");
+        let stages = json!([{"duration": "10s", "rate": {"from": 100, "to": 200}}]);
+        for change in [
+            json!({"load": {"requests": 1800, "duration": null}}),
+            json!({"load": {"type": "OpenLoop", "stages": stages, "duration": null}}),
+            json!({"load": {"connections": 1}}),
+            json!({"load": {"closedLoop": {"concurrency": 1}}}),
+            // 8 connections for 5 shards.
+            json!({"shards": {"count": 5}}),
+        ] {
+            assert_eq!(probed(&change), [false; 3], "{change}");
         }
-        assert_eq!(probed(&[("shards/count", json!(5))]), [false; 3], "8 connections for 5 shards");
     }
 }

@@ -384,7 +384,7 @@ impl Default for ShardsSpec {
     }
 }
 
-fn default_one() -> u32 {
+pub(super) fn default_one() -> u32 {
     1
 }
 

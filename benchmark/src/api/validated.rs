@@ -96,8 +96,7 @@ pub struct Shards {
 mod tests {
     use serde_json::json;
 
-    use crate::api;
-    use crate::sample::{object, spec};
+    use crate::sample::{checked, spec};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -113,9 +112,7 @@ mod tests {
 
     #[test]
     fn shards_hold_their_results_for_as_long_as_they_may_be_collected() {
-        let mut object = object();
-        object["spec"]["shards"]["collectTimeout"] = "1h".into();
-        let spec = api::validate(&api::read(&object).unwrap().spec, "sample").unwrap();
+        let spec = checked(&json!({"shards": {"collectTimeout": "1h"}}));
         assert_eq!(spec.plan.limits.finished_nanoseconds, 3600 * SECOND);
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 use super::problem::Problem;
+use super::spec::default_one;
 use super::validate::{Durations, SECOND};
 
 /// Ten years.
@@ -90,7 +91,7 @@ pub struct WeightedSizeSpec {
     #[schemars(range(min = 1, max = 16_777_216))]
     pub bytes: u32,
     /// Weight of this length, 1 to 1000000. Its share of the values is this over the sum of all weights. Default 1.
-    #[serde(default = "default_weight")]
+    #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
 }
@@ -138,10 +139,6 @@ impl Default for ValueSizeSpec {
             weighted: Vec::new(),
         }
     }
-}
-
-fn default_weight() -> u32 {
-    1
 }
 
 const FIELD: &str = "spec.workload.values";

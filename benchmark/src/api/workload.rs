@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{KeysSpec, OperationKeysSpec};
 use super::script::ScriptSpec;
-use super::spec::NAME_PATTERN;
+use super::spec::{NAME_PATTERN, default_one};
 use super::transaction::{TransactionSpec, WaitSpec};
 use super::values::ValuesSpec;
 
@@ -73,7 +73,7 @@ pub struct OperationSpec {
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
     /// Weight of the operation, 1 to 1000000. Its share of the requests is this over the sum of all weights. Default 1.
-    #[serde(default = "default_weight")]
+    #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
     /// Command with its arguments, at most 4096 characters. Quote arguments with spaces: `"` with the escapes \" \\ \n \r \t, or `'`
@@ -140,9 +140,5 @@ pub enum PreloadMode {
 }
 
 fn default_seed() -> u64 {
-    1
-}
-
-fn default_weight() -> u32 {
     1
 }

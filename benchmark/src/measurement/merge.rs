@@ -78,6 +78,13 @@ pub struct Measured {
     pub error_replies: Option<Histogram<u64>>,
 }
 
+impl Default for Measured {
+    fn default() -> Self {
+        let response = Kind::Request.empty();
+        Self { tally: Tally::default(), unknown: 0, response, service: None, error_replies: None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationMeasured {
     pub name: String,
@@ -182,13 +189,7 @@ fn sum(parts: impl Iterator<Item = u64>) -> u64 {
 }
 
 pub(crate) fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
-    let mut sum = Measured {
-        tally: Tally::default(),
-        unknown: 0,
-        response: Kind::Request.empty(),
-        service: None,
-        error_replies: None,
-    };
+    let mut sum = Measured::default();
     for (tally, latency) in parts {
         sum.tally.add(tally);
         add(&mut sum.response, &latency.response, Kind::Request)?;

@@ -10,13 +10,7 @@ use crate::quantile::Quantile;
 
 /// Merges the requests of `parts`. A latency is rounded up to the end of its bucket, by at most 1/32.
 pub fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
-    let mut sum = Measured {
-        tally: Tally::default(),
-        unknown: 0,
-        response: Kind::Request.empty(),
-        service: None,
-        error_replies: None,
-    };
+    let mut sum = Measured::default();
     for Part { counts, response, service, error_replies } in parts {
         sum.tally.add(&Tally {
             // Other scheduled requests are still waiting for their outcome.

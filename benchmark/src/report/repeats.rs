@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use redisbench_statistics::Direction;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
-use redisbench_wire::snapshot::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::size_budget::SizeBudget;
@@ -84,24 +83,11 @@ fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
 }
 
 /// Merged requests of several trials.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Together {
     measured: Measured,
     /// Percentiles of the spec, the same for each trial.
     percentiles: Vec<Quantile>,
-}
-
-impl Default for Together {
-    fn default() -> Self {
-        let measured = Measured {
-            tally: Tally::default(),
-            unknown: 0,
-            response: Kind::Request.empty(),
-            service: None,
-            error_replies: None,
-        };
-        Self { measured, percentiles: Vec::new() }
-    }
 }
 
 impl Together {

@@ -85,15 +85,14 @@ pub fn standing(status: &ThresholdStatus) -> Standing {
 fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> ThresholdStatus {
     let Judged { threshold, standing } = judged;
     let worst = standing.worst.as_ref();
-    let observed = worst.map(|worst| worst.observed);
-    let latency = match observed {
-        Some(Observed::Latency(latency)) => Some(latency),
-        _ => None,
-    };
-    let errors = match observed {
-        Some(Observed::Errors { failed, of }) => Some((failed, of)),
-        _ => None,
-    };
+    let (mut nanoseconds, mut more_than, mut errors, mut per_second) = (None, None, None, None);
+    match worst.map(|worst| worst.observed) {
+        Some(Observed::Latency(Censored::Known(known))) => nanoseconds = Some(known),
+        Some(Observed::Latency(Censored::MoreThan(bound))) => more_than = Some(bound),
+        Some(Observed::Errors { failed, of }) => errors = Some((failed, of)),
+        Some(Observed::PerSecond(rate)) => per_second = Some(rate),
+        None => {}
+    }
     let message = match (worst, outcome) {
         (None, ThresholdOutcome::Pending) => format!("{} must be {}", threshold.subject(), threshold.allowed()),
         _ => threshold.describe(standing),
@@ -101,20 +100,11 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
     ThresholdStatus {
         name: threshold.name.clone(),
         outcome,
-        observed_nanoseconds: latency.and_then(|latency| match latency {
-            Censored::Known(nanoseconds) => Some(nanoseconds),
-            Censored::MoreThan(_) => None,
-        }),
-        more_than_nanoseconds: latency.and_then(|latency| match latency {
-            Censored::MoreThan(nanoseconds) => Some(nanoseconds),
-            Censored::Known(_) => None,
-        }),
+        observed_nanoseconds: nanoseconds,
+        more_than_nanoseconds: more_than,
         failed_requests: errors.map(|(failed, _)| failed),
         of_requests: errors.map(|(_, of)| of),
-        observed_per_second: observed.and_then(|observed| match observed {
-            Observed::PerSecond(per_second) => Some(per_second),
-            _ => None,
-        }),
+        observed_per_second: per_second,
         node: worst.and_then(|worst| worst.node.as_ref()).map(|node| node.chars().take(262).collect()),
         at_milliseconds: worst.and_then(|worst| worst.at).map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX)),
         windows: standing.windows,

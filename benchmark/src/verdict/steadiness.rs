@@ -154,9 +154,7 @@ mod tests {
     use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
 
     use super::*;
-    use crate::measurement::merge::merge;
     use crate::sample::{self, SECOND, snapshot};
-    use crate::verdict::verdict;
 
     const MICROSECOND: u64 = 1_000;
 
@@ -181,7 +179,7 @@ mod tests {
             Span { second: at, seconds: 1, parts: vec![part], ..Span::default() }
         };
         outcome.timeline = (0..30).map(second).collect();
-        verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap()).reasons
+        sample::verdict_on(&spec, &outcome).reasons
     }
 
     fn open(arrival: &str) -> serde_json::Value {

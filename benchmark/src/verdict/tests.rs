@@ -5,14 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::api::status::LimitedBy;
 use crate::measurement::merge::merge;
-use crate::sample::{self, lose, open_loop, outcome, plan, snapshot, with_timeouts};
+use crate::sample::{self, lose, open_loop, outcome, plan, snapshot, verdict_on, with_timeouts};
 
 fn judged(outcome: &Outcome) -> Verdict {
-    judged_as(&open_loop(u32::try_from(outcome.shards.len()).unwrap()), outcome)
-}
-
-fn judged_as(spec: &Validated, outcome: &Outcome) -> Verdict {
-    verdict(spec, outcome, &merge(&spec.plan, outcome).unwrap().unwrap())
+    verdict_on(&open_loop(u32::try_from(outcome.shards.len()).unwrap()), outcome)
 }
 
 /// Two shards of 5000 requests each: the 1000 per second that were asked for.
@@ -63,7 +59,7 @@ fn a_rate_missed_by_far_is_still_a_measurement() {
 #[test]
 fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
     let spec = sample::spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 5}, "duration": "10s"}));
-    let judge = |count: usize| judged_as(&spec, &outcome(vec![snapshot(0, &vec![1000; count])])).limited_by;
+    let judge = |count: usize| verdict_on(&spec, &outcome(vec![snapshot(0, &vec![1000; count])])).limited_by;
     assert_eq!(judge(50), LimitedBy::Rate);
     assert_eq!(judge(0), LimitedBy::Unknown);
 }
@@ -73,7 +69,7 @@ fn poisson_arrivals_may_miss_their_mean_by_chance() {
     let judge = |arrival: &str, count: usize| {
         let open = json!({"rate": 100, "arrival": arrival});
         let spec = sample::spec(1, &json!({"type": "OpenLoop", "openLoop": open, "duration": "10s"}));
-        judged_as(&spec, &outcome(vec![snapshot(0, &vec![1000; count])])).limited_by
+        verdict_on(&spec, &outcome(vec![snapshot(0, &vec![1000; count])])).limited_by
     };
     // 1,000 are expected, and 5 standard deviations are 158.
     assert_eq!(judge("Poisson", 850), LimitedBy::Rate);
@@ -96,7 +92,7 @@ fn the_target_of_stages_is_their_mean() {
         snapshot.series.completed = (0..100).map(|point| done(point + 1) - done(point)).collect();
         let outcome = outcome(vec![snapshot]);
         assert_eq!(merge(&spec.plan, &outcome).unwrap().unwrap().pace.target, Some((1050 * 4 + 2000 * 6) / 10));
-        judged_as(&spec, &outcome)
+        verdict_on(&spec, &outcome)
     };
     assert_eq!(judge(16_200).limited_by, LimitedBy::Rate);
     let missed = judge(16_000);
@@ -123,7 +119,7 @@ fn slots_without_answers_are_told_and_spoil_a_closed_loop() {
     let judge = |spec: &Validated, milliseconds: u64| {
         let mut snapshot = snapshot(0, &vec![1000; 10_000]);
         add_outage(&mut snapshot, 2_000, 2_000 + milliseconds);
-        let verdict = judged_as(spec, &outcome(vec![snapshot]));
+        let verdict = verdict_on(spec, &outcome(vec![snapshot]));
         (kinds(&verdict), verdict.reasons[0].message.clone())
     };
     let closed = sample::spec(1, &json!({"type": "ClosedLoop", "duration": "10s"}));
@@ -199,7 +195,7 @@ fn certificates_that_nobody_verifies_are_noted() {
     };
     let mut servers = open_loop(2);
     plan(&mut servers).target.tls = Some(tls());
-    let told = judged_as(&servers, &as_asked());
+    let told = verdict_on(&servers, &as_asked());
     assert_eq!(only(&told), (ReasonKind::NotVerified, VerdictValue::Valid));
     assert!(told.reasons[0].message.contains("insecureSkipVerify"), "{told:?}");
     let mut sentinels = open_loop(2);
@@ -215,7 +211,7 @@ fn a_clean_run_is_valid_and_limited_by_its_rate() {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Rate));
     assert!(verdict.reasons.is_empty());
     let closed = sample::spec(2, &json!({"type": "ClosedLoop", "duration": "10s"}));
-    let verdict = judged_as(&closed, &as_asked());
+    let verdict = verdict_on(&closed, &as_asked());
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Unknown), "no rate was asked for");
 }
 
@@ -239,7 +235,7 @@ fn clocks_that_are_not_known_well_enough_are_told() {
 fn a_missed_rate_is_told() {
     let of = |rate: u64| {
         let load = json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "duration": "10s"});
-        judged_as(&sample::spec(2, &load), &as_asked())
+        verdict_on(&sample::spec(2, &load), &as_asked())
     };
     assert_eq!(only(&of(1011)), (ReasonKind::RateMissed, VerdictValue::Degraded));
     assert_eq!(of(1011).limited_by, LimitedBy::Unknown);

@@ -14,7 +14,7 @@ fn histogram(values: &[u64]) -> Histogram<u64> {
 }
 
 fn measured(answered: &[u64], tally: Tally) -> Measured {
-    Measured { tally, unknown: 0, response: histogram(answered), service: None, error_replies: None }
+    Measured { tally, response: histogram(answered), ..Measured::default() }
 }
 
 /// Percentiles with only a bound.

@@ -109,10 +109,8 @@ impl Part {
             per_second: per_second(succeeded),
             measured: Measured {
                 tally: Tally { scheduled: requests, succeeded, errors, ..Tally::default() },
-                unknown: 0,
                 response: service,
-                service: None,
-                error_replies: None,
+                ..Measured::default()
             },
         }
     }

@@ -3,17 +3,14 @@ use redisbench_wire::snapshot::ReceiveDelay;
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
-use crate::measurement::merge::merge;
-use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec};
-use crate::verdict::verdict;
+use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec, verdict_on};
 
 /// A closed loop of ten seconds on `shards` shards. The last shard reports `generator`.
 fn judged(shards: u32, generator: Generator) -> Verdict {
     let spec = spec(shards, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let mut snapshots: Vec<_> = (0..shards).map(|shard| snapshot(shard, &[1000; 500])).collect();
     snapshots.last_mut().unwrap().generator = generator;
-    let outcome = outcome(snapshots);
-    verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
+    verdict_on(&spec, &outcome(snapshots))
 }
 
 fn generator() -> Generator {
@@ -108,8 +105,7 @@ fn a_few_shards_of_many_are_told_but_are_not_the_limit() {
 fn a_rate_that_was_met_is_the_limit_all_the_same() {
     let mut snapshot = snapshot(0, &vec![1000; 10_000]);
     snapshot.generator = Generator { busiest_worker_millionths: 990_000, ..generator() };
-    let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
-    let verdict = verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap());
+    let verdict = verdict_on(&open_loop(1), &outcome(vec![snapshot]));
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Rate));
 }
 
@@ -129,8 +125,7 @@ fn what_the_shards_of_a_machine_wait_adds_up() {
             snapshot
         };
         let spec = spec(20, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
-        let outcome = outcome((0..20).map(crowd).collect());
-        verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
+        verdict_on(&spec, &outcome((0..20).map(crowd).collect()))
     };
     // 20 times 0.19 s and 0.3 s, of two processors' ten seconds.
     assert_eq!(judge(SECOND * 19 / 100).reasons, []);
@@ -170,8 +165,7 @@ fn late(shards: u32, late: u64, response: u64, own: &[(u64, u64)]) -> Verdict {
         };
         snapshot
     };
-    let (spec, outcome) = (open_loop(shards), outcome((0..shards).map(each).collect()));
-    verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
+    verdict_on(&open_loop(shards), &outcome((0..shards).map(each).collect()))
 }
 
 #[test]
@@ -232,9 +226,7 @@ fn replies_that_nobody_read_are_told_unless_a_lack_of_processor_time_explains_it
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let mut slow = snapshot(0, &[SECOND / 50; 500]);
     slow.generator = unread(240);
-    let outcome = outcome(vec![slow]);
-    let slowly = verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap());
-    assert_eq!(slowly.reasons, []);
+    assert_eq!(verdict_on(&spec, &outcome(vec![slow])).reasons, []);
 }
 
 #[test]

@@ -3,8 +3,7 @@ use redisbench_wire::snapshot::Snapshot;
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
 use crate::measurement::merge::merge;
-use crate::sample::{outcome, snapshot, spec};
-use crate::verdict::verdict;
+use crate::sample::{outcome, snapshot, spec, verdict_on};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -12,8 +11,7 @@ const MILLISECOND: u64 = 1_000_000;
 fn judged(arrival: &str, snapshot: Snapshot) -> Verdict {
     let open = serde_json::json!({"rate": 1000, "arrival": arrival});
     let spec = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": open, "duration": "10s"}));
-    let outcome = outcome(vec![snapshot]);
-    verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap())
+    verdict_on(&spec, &outcome(vec![snapshot]))
 }
 
 fn reasons(verdict: &Verdict) -> Vec<ReasonKind> {

@@ -9,16 +9,12 @@ use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
 use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::sample::{SECOND, encoded, outcome, plan, snapshot, spec};
-use crate::verdict::{needs_probe, verdict};
+use crate::sample::{SECOND, encoded, outcome, plan, snapshot, spec, verdict_on as judged};
+use crate::verdict::needs_probe;
 
 /// A closed loop of ten seconds, so that no rate decides.
 fn closed() -> Validated {
     spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}))
-}
-
-fn judged(spec: &Validated, outcome: &Outcome) -> Verdict {
-    verdict(spec, outcome, &merge(&spec.plan, outcome).unwrap().unwrap())
 }
 
 /// A server that executed `calls` commands of the mix, of 20,000 that were sent.

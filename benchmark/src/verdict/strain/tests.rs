@@ -3,9 +3,8 @@ use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot};
 use super::*;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
 use crate::measurement::Outcome;
-use crate::measurement::merge::merge;
-use crate::sample::{outcome, snapshot, spec};
-use crate::verdict::{verdict, worst_seconds};
+use crate::sample::{outcome, snapshot, spec, verdict_on};
+use crate::verdict::worst_seconds;
 
 const QUIET: Shares =
     Shares { busiest_worker: 5_400, longest_waiting_worker: 300, run_queue: 400, throttled: 0, stolen: 100 };
@@ -48,7 +47,7 @@ fn judged_all(shards: Vec<Snapshot>) -> (Verdict, Outcome) {
     let count = u32::try_from(shards.len()).unwrap();
     let outcome = outcome(shards);
     let spec = spec(count, &serde_json::json!({"type": "ClosedLoop", "duration": "60s"}));
-    (verdict(&spec, &outcome, &merge(&spec.plan, &outcome).unwrap().unwrap()), outcome)
+    (verdict_on(&spec, &outcome), outcome)
 }
 
 fn judged(shard: Snapshot) -> Verdict {
