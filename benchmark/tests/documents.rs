@@ -8,6 +8,7 @@ use std::process::Command;
 use std::{fs, iter};
 
 use redisbench_benchmark::api::{chart_crd_template, crd_yaml};
+use redisbench_testkit::servers::RedisServer;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -247,40 +248,6 @@ fn the_dockerfile_builds_what_there_is() {
     assert!(read("charts/redisbench-operator/templates/deployment.yaml").contains("runAsUser: 65532\n"));
 }
 
-/// A redis-server that runs Lua, and ends with the test.
-struct Lua {
-    process: std::process::Child,
-    folder: tempfile::TempDir,
-}
-
-impl Lua {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
-        let mut server = Command::new("redis-server");
-        server.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).stdout(std::process::Stdio::null());
-        let mut lua = Self { process: server.spawn().unwrap(), folder };
-        while lua.eval("return 'here'", "") != "here" {
-            assert_eq!(lua.process.try_wait().unwrap(), None, "redis-server has ended");
-        }
-        lua
-    }
-
-    fn eval(&self, script: &str, argument: &str) -> String {
-        let socket = self.folder.path().join("socket");
-        let output =
-            Command::new("redis-cli").arg("-s").arg(socket).args(["EVAL", script, "0", argument]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    }
-}
-
-impl Drop for Lua {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[test]
 fn argo_cd_is_told_how_a_benchmark_is() {
     let script = read("docs/argocd-health.lua");
@@ -288,7 +255,8 @@ fn argo_cd_is_told_how_a_benchmark_is() {
         "local function health(obj)\n{script}\nend\nlocal found = health(cjson.decode(ARGV[1]))\n\
          return found.status .. ': ' .. found.message"
     );
-    let lua = Lua::start();
+    let server = RedisServer::start(&[]);
+    let eval = |object: &str| server.ask::<String>(&["EVAL", &script, "0", object]);
     let health = |generation: i64, phase: &str, conditions: &[(&str, &str)]| {
         let conditions: Vec<_> = conditions
             .iter()
@@ -296,13 +264,13 @@ fn argo_cd_is_told_how_a_benchmark_is() {
             .collect();
         let status = serde_json::json!({"observedGeneration": generation, "phase": phase, "conditions": conditions});
         let object = serde_json::json!({"metadata": {"generation": 2}, "spec": {}, "status": status});
-        lua.eval(&script, &object.to_string())
+        eval(&object.to_string())
     };
     // As created by the API server, and as left by an older definition.
     let unseen = "Progressing: The operator has not looked at this generation yet";
     assert_eq!(health(-1, "Pending", &[]), unseen);
     assert_eq!(health(1, "Succeeded", &[("Finished", "True")]), unseen);
-    assert_eq!(lua.eval(&script, r#"{"metadata": {"generation": 1}, "spec": {}}"#), unseen);
+    assert_eq!(eval(r#"{"metadata": {"generation": 1}, "spec": {}}"#), unseen);
     assert_eq!(health(2, "Pending", &[("Accepted", "False")]), "Degraded: Accepted False");
     assert_eq!(health(2, "Preparing", &[("Accepted", "True"), ("Stalled", "True")]), "Degraded: Stalled True");
     assert_eq!(

@@ -139,7 +139,7 @@ pub struct Pace {
 /// # Errors
 /// If a histogram violates the contract.
 pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, HistogramError> {
-    let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+    let snapshots: Vec<&Snapshot> = outcome.snapshots().collect();
     if snapshots.is_empty() {
         return Ok(None);
     }
@@ -314,7 +314,7 @@ pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
 /// The spans of `outcome` within its common window, and the range of whole seconds that they cover, empty seconds included. None if the
 /// window holds no whole second.
 pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], Range<u32>)> {
-    let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+    let snapshots: Vec<&Snapshot> = outcome.snapshots().collect();
     let (from, to, _) = common_window(&snapshots);
     whole_seconds(&outcome.timeline, from..to).filter(|(within, _)| !within.is_empty())
 }
@@ -327,8 +327,7 @@ pub(crate) fn completed_window(outcome: &Outcome) -> Range<u64> {
 
 /// Excludes the live snapshots of lost shards, which have no series.
 fn with_series(outcome: &Outcome) -> Vec<&Snapshot> {
-    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-    snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect()
+    outcome.snapshots().filter(|snapshot| !snapshot.series.completed.is_empty()).collect()
 }
 
 /// The `spans` that lie wholly within a range of nanoseconds after the start, and the range of whole seconds that they cover, empty seconds

@@ -49,6 +49,11 @@ impl Outcome {
         self.shards.iter().filter(|shard| shard.lost.is_some())
     }
 
+    /// What the shards measured, for those that told.
+    pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        self.shards.iter().filter_map(|shard| shard.snapshot.as_ref())
+    }
+
     /// Shards that did not acknowledge the abort within 2 s: their processes must be ended from outside.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &ShardOutcome> {
         self.shards.iter().filter(|shard| shard.unacknowledged)

@@ -108,7 +108,7 @@ impl Finished {
     pub fn of(name: &str, run: &str, trial: &Trial, outcome: Outcome) -> Result<Self, FinishError> {
         let started = outcome.start_at_unix_nanoseconds.is_some();
         let shards = counts(&outcome);
-        let tallies = || outcome.shards.iter().filter_map(|shard| Some(&shard.snapshot.as_ref()?.total));
+        let tallies = || outcome.snapshots().map(|snapshot| &snapshot.total);
         let mut finished = Self {
             trial: started
                 .then(|| super::trial(trial.index, outcome.of, outcome.attempt, outcome.start_at_unix_nanoseconds)),
@@ -285,8 +285,7 @@ fn bandwidth(outcome: &Outcome) -> Bandwidth {
         };
     }
     let over = |bytes: fn(&Tally) -> u64| -> u64 {
-        let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-        snapshots.map(|snapshot| merge::per_second(bytes(&snapshot.total), merge::measured_nanoseconds(snapshot))).sum()
+        outcome.snapshots().map(|one| merge::per_second(bytes(&one.total), merge::measured_nanoseconds(one))).sum()
     };
     Bandwidth {
         sent_bytes_per_second: over(|tally| tally.sent_bytes),

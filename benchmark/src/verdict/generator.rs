@@ -38,7 +38,7 @@ struct Machine {
 impl<'a> Machines<'a> {
     fn of(outcome: &'a Outcome) -> Self {
         let mut machines = BTreeMap::<&str, Machine>::new();
-        for snapshot in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()) {
+        for snapshot in outcome.snapshots() {
             let generator = &snapshot.generator;
             let machine = machines.entry(&generator.host).or_default();
             machine.waited = machine.waited.saturating_add(generator.run_queue_nanoseconds);

@@ -52,9 +52,8 @@ fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantil
 /// Requests whose response time may exceed their service time because of the target: they waited for room, or were sent more than once. In
 /// millionths of the succeeded ones, rounded up.
 fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
-    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
     // A shard that does not count them may have had only such requests.
-    let waited = snapshots.fold(0_u64, |sum, snapshot| {
+    let waited = outcome.snapshots().fold(0_u64, |sum, snapshot| {
         sum.saturating_add(snapshot.generator.waited_for_room.unwrap_or(snapshot.total.succeeded))
     });
     let tally = &merged.total.tally;
@@ -66,7 +65,7 @@ fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
 /// How long replies lay unread, over all shards.
 fn unread(outcome: &Outcome) -> ReceiveDelay {
     let mut sum = ReceiveDelay::default();
-    for delay in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()?.generator.receive_delay.as_ref()) {
+    for delay in outcome.snapshots().filter_map(|snapshot| snapshot.generator.receive_delay.as_ref()) {
         sum.connections = sum.connections.saturating_add(delay.connections);
         sum.counts.resize(sum.counts.len().max(delay.counts.len()), 0);
         for (sum, count) in sum.counts.iter_mut().zip(&delay.counts) {

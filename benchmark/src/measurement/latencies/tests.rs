@@ -3,14 +3,11 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::Tally;
 
 use super::*;
+use crate::sample;
 
 /// Expected values below are the upper ends of buckets, which are 64 ns wide there.
 fn histogram(values: &[u64]) -> Histogram<u64> {
-    let mut histogram = Kind::Request.empty();
-    for value in values {
-        histogram.record(*value).unwrap();
-    }
-    histogram
+    sample::histogram(Kind::Request, values)
 }
 
 fn measured(answered: &[u64], tally: Tally) -> Measured {
