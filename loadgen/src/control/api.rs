@@ -10,12 +10,9 @@ use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{MethodRouter, get, put};
 use http_body_util::BodyExt;
-use redisbench_wire::{
-    AbortRequest, Answer, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest, ProbeRequest, Refusal,
-    RefusalCode, RunToken, StartRequest, limits, path,
-};
+use redisbench_wire::{Answer, ClockReading, Detail, EpochRequest, Refusal, RefusalCode, RunToken, limits, path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
@@ -51,15 +48,15 @@ pub fn router(api: Api) -> Router {
     Router::new()
         .route(path::CLOCK, get(clock))
         .route(path::STATE, get(state))
-        .route("/v1/trials/{trial}", put(plan))
-        .route("/v1/trials/{trial}/start", put(start))
-        .route("/v1/trials/{trial}/measure", put(measure))
-        .route("/v1/trials/{trial}/probe", put(probe))
-        .route("/v1/trials/{trial}/abort", put(abort))
+        .route("/v1/trials/{trial}", put_trial(Call::Plan))
+        .route("/v1/trials/{trial}/start", put_trial(Call::Start))
+        .route("/v1/trials/{trial}/measure", put_trial(Call::Measure))
+        .route("/v1/trials/{trial}/probe", put_trial(Call::Probe))
+        .route("/v1/trials/{trial}/abort", put_trial(Call::Abort))
         .route("/v1/trials/{trial}/snapshot", get(snapshot))
-        .route(path::CLEANUP, put(cleanup))
-        .route(path::DRAIN, put(drain))
-        .route(path::RELEASE, put(release))
+        .route(path::CLEANUP, put_epoch(Call::Cleanup))
+        .route(path::DRAIN, put_epoch(Call::Drain))
+        .route(path::RELEASE, put_epoch(Call::Release))
         .fallback(refuse_unknown)
         .method_not_allowed_fallback(refuse_unknown)
         .layer(middleware::from_fn_with_state(api.clone(), authorize))
@@ -91,45 +88,32 @@ async fn state(State(api): Shared) -> Response {
     api.call(Call::State).await
 }
 
-async fn plan(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: PlanRequest, reply| Call::Plan(trial, body, reply)).await
+/// A `PUT` of a trial, which is passed to the driver as `call`.
+fn put_trial<B, T>(call: fn(u32, B, Reply<T>) -> Call) -> MethodRouter<Arc<Api>>
+where
+    B: DeserializeOwned + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    put(move |State(api): Shared, Path(trial): Path<String>, request: Request| async move {
+        let trial = match trial_number(&trial) {
+            Ok(trial) => trial,
+            Err(refused) => return api.refused(None, &refused),
+        };
+        match body::<B>(request).await {
+            Ok(body) => api.call(|reply| call(trial, body, reply)).await,
+            Err(refused) => api.refused(Some(trial), &refused),
+        }
+    })
 }
 
-async fn start(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: StartRequest, reply| Call::Start(trial, body, reply)).await
-}
-
-async fn measure(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: MeasureRequest, reply| Call::Measure(trial, body, reply)).await
-}
-
-async fn probe(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: ProbeRequest, reply| Call::Probe(trial, body, reply)).await
-}
-
-async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
-    api.put(&trial, request, |trial, body: AbortRequest, reply| Call::Abort(trial, body, reply)).await
-}
-
-async fn cleanup(State(api): Shared, request: Request) -> Response {
-    match body::<EpochRequest>(request).await {
-        Ok(body) => api.call(|reply| Call::Cleanup(body, reply)).await,
-        Err(refused) => api.refused(None, &refused),
-    }
-}
-
-async fn drain(State(api): Shared, request: Request) -> Response {
-    match body::<EpochRequest>(request).await {
-        Ok(body) => api.call(|reply| Call::Drain(body, reply)).await,
-        Err(refused) => api.refused(None, &refused),
-    }
-}
-
-async fn release(State(api): Shared, request: Request) -> Response {
-    match body::<EpochRequest>(request).await {
-        Ok(body) => api.call(|reply| Call::Release(body, reply)).await,
-        Err(refused) => api.refused(None, &refused),
-    }
+/// A `PUT` of the whole shard.
+fn put_epoch<T: Serialize + Send + 'static>(call: fn(EpochRequest, Reply<T>) -> Call) -> MethodRouter<Arc<Api>> {
+    put(move |State(api): Shared, request: Request| async move {
+        match body::<EpochRequest>(request).await {
+            Ok(body) => api.call(|reply| call(body, reply)).await,
+            Err(refused) => api.refused(None, &refused),
+        }
+    })
 }
 
 #[derive(serde::Deserialize)]
@@ -176,23 +160,6 @@ async fn snapshot(
 }
 
 impl Api {
-    /// Reads a `PUT` of a trial and passes it to the driver.
-    async fn put<B: DeserializeOwned, T: Serialize>(
-        &self,
-        trial: &str,
-        request: Request,
-        call: impl FnOnce(u32, B, Reply<T>) -> Call,
-    ) -> Response {
-        let trial = match trial_number(trial) {
-            Ok(trial) => trial,
-            Err(refused) => return self.refused(None, &refused),
-        };
-        match body::<B>(request).await {
-            Ok(body) => self.call(|reply| call(trial, body, reply)).await,
-            Err(refused) => self.refused(Some(trial), &refused),
-        }
-    }
-
     async fn call<T: Serialize>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Response {
         match self.ask(call).await {
             Ok(Answered { trial, body }) => self.answer(trial, &body),
