@@ -14,6 +14,7 @@ use redisbench_wire::{
 
 use super::exit::Exit;
 use super::plan_check;
+use crate::workload::part_of;
 
 #[cfg(test)]
 mod hostile;
@@ -79,8 +80,9 @@ pub enum Action {
 /// The result of a call: its actions, or a refusal.
 pub type Accepted = Result<Vec<Action>, Refusal>;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 enum Phase {
+    #[default]
     Idle,
     Preparing(Step),
     Armed,
@@ -112,7 +114,7 @@ struct Obstacle {
 }
 
 /// A shard and its present trial.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Trial {
     run: Arc<str>,
     index: u32,
@@ -139,24 +141,7 @@ pub struct Trial {
 
 impl Trial {
     pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64) -> Self {
-        Self {
-            run: run.into(),
-            index,
-            epoch: 0,
-            phase: Phase::Idle,
-            plan: None,
-            accepted: None,
-            measure_after: None,
-            closed_attempt: 0,
-            preloaded: false,
-            wrote: false,
-            cleanup: None,
-            probe: None,
-            preparation: Preparation::default(),
-            obstacle: None,
-            last_contact: now,
-            armed_since: None,
-        }
+        Self { run: run.into(), index, last_contact: now, ..Self::default() }
     }
 
     /// The state that the conductor reads.
@@ -504,11 +489,9 @@ pub fn refusal(code: RefusalCode, message: impl Into<String>) -> Refusal {
     Refusal { code, message: message.into() }
 }
 
-/// The number of preload commands of this shard: those from `count*i/N` to `count*(i+1)/N`.
+/// The number of preload commands of this shard.
 fn share_of_keys(plan: &ShardPlan) -> u64 {
-    let edge = |index: u32| {
-        let keys = u128::from(plan.preload_commands()) * u128::from(index) / u128::from(plan.shards.max(1));
-        u64::try_from(keys).unwrap_or(u64::MAX)
-    };
-    edge(plan.shard.saturating_add(1)).saturating_sub(edge(plan.shard))
+    let part = part_of(plan.preload_commands(), plan.shard.into(), plan.shards.into());
+    // The plan is not checked yet, and may be of a shard that it does not have.
+    part.end.saturating_sub(part.start)
 }

@@ -140,16 +140,6 @@ fn without_preload_connections_arm() {
 }
 
 #[test]
-fn shares_of_keys_add_up() {
-    for (count, shards) in [(10, 3), (1, 5), (u64::MAX, 7), (1_000_000, 1)] {
-        let mut plan = TrialPlan { shards, ..plan() };
-        plan.workload.keys.count = count;
-        let shares = (0..shards).map(|shard| u128::from(share_of_keys(&plan.clone().of_shard(shard))));
-        assert_eq!(shares.sum::<u128>(), u128::from(count));
-    }
-}
-
-#[test]
 fn a_lower_epoch_is_refused_by_every_put_and_a_higher_one_is_kept() {
     let mut trial = armed();
     trial.abort(0, 0, AbortRequest { epoch: 5, ..abort(None, AbortThen::Rearm) }).unwrap();
