@@ -2,14 +2,12 @@
 //! and the engine.
 
 mod api;
-mod clock;
 mod descriptors;
 pub mod exit;
 mod failure;
 mod identity;
 mod plan_check;
 mod probe;
-mod report;
 mod server;
 mod shard;
 pub mod trial;

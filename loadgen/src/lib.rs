@@ -1,5 +1,6 @@
 //! The load generator: one shard of a benchmark. Knows no Kubernetes.
 
+mod clock;
 pub mod cluster;
 pub mod control;
 pub mod engine;

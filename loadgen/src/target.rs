@@ -31,7 +31,7 @@ use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
 
-pub use self::advice::refused_handshake;
+pub use self::advice::{failure, refused_handshake};
 pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;

@@ -334,10 +334,6 @@ impl Workload {
     pub fn longest(&self) -> usize {
         self.longest
     }
-
-    pub fn operations(&self) -> usize {
-        self.templates.len()
-    }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let snapshot = engine.snapshot(Detail::Full).await?;
-    engine.stop();
+    drop(engine);
     let latency = snapshot.latency.response.decode(Kind::Request).context("failed to read our own histogram")?;
     let seconds = (snapshot.window.drained_nanoseconds - snapshot.window.start_nanoseconds) as f64 / 1e9;
     let requests = snapshot.total.succeeded as f64;

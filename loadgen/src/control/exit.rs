@@ -31,9 +31,4 @@ impl Exit {
             Self::Failed(_) => REFUSED,
         }
     }
-
-    /// True if only this process has the counters, so that they must be logged.
-    pub fn loses_counters(&self) -> bool {
-        !matches!(self, Self::Released)
-    }
 }

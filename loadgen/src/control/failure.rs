@@ -2,15 +2,10 @@
 
 use std::error::Error;
 
-use redisbench_wire::{FailureReason, ShardFailure, limits};
+use redisbench_wire::{FailureReason, ShardFailure};
 
 use crate::engine::{ConnectFailure, EngineError};
 use crate::target;
-
-/// A failure whose message is cut to the limit of the protocol.
-pub fn of(reason: FailureReason, message: &str) -> ShardFailure {
-    ShardFailure { reason, message: limits::message(message) }
-}
 
 pub fn of_engine(error: &EngineError) -> ShardFailure {
     let reason = match error {
@@ -18,7 +13,7 @@ pub fn of_engine(error: &EngineError) -> ShardFailure {
         EngineError::Start(_) => FailureReason::Resources,
         EngineError::Unreachable | EngineError::Encode(_) => FailureReason::Internal,
     };
-    of(reason, &describe(error))
+    target::failure(reason, &describe(error))
 }
 
 /// The failure that a lasting connect error becomes.
@@ -28,12 +23,13 @@ pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> Sha
         ConnectFailure::NotSecure => {
             // Cut the cause, so that the advice after it survives the limit on the whole message.
             let said: String = message.chars().take(180).collect();
-            return of(FailureReason::TlsFailed, &format!("target {target}: {said}: check spec.targets[0].tls"));
+            let message = format!("target {target}: {said}: check spec.targets[0].tls");
+            return target::failure(FailureReason::TlsFailed, &message);
         }
         ConnectFailure::Resources => FailureReason::Resources,
         ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
     };
-    of(reason, &format!("target {target}: {message}"))
+    target::failure(reason, &format!("target {target}: {message}"))
 }
 
 fn describe(error: &dyn Error) -> String {
@@ -48,6 +44,8 @@ fn describe(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::limits;
+
     use super::*;
 
     #[test]
@@ -59,6 +57,6 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut() {
-        assert_eq!(of(FailureReason::Internal, &"x".repeat(1000)).message.len(), limits::MESSAGE_BYTES);
+        assert_eq!(target::failure(FailureReason::Internal, &"x".repeat(1000)).message.len(), limits::MESSAGE_BYTES);
     }
 }

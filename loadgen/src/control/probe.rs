@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 use tracing::info;
 
-use super::clock::timer_at;
+use crate::clock::timer_at;
 use crate::engine::{Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
 
 /// Same size as for a trial.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redisbench_wire::plan::{ShardPlan, Topology as Kind};
+use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{CleanupState, Detail, FailureReason, Probe, ShardFailure, ShardPhase, ShardState, limits};
+use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
@@ -17,11 +19,11 @@ use tracing::{info, warn};
 
 use self::background::Background;
 pub use self::calls::{Answered, Call, Reply, Sources};
-use super::clock::timer_at;
 use super::exit::Exit;
 use super::identity::Identity;
 use super::trial::{Action, Event, Trial};
-use super::{descriptors, failure, probe, report};
+use super::{descriptors, failure, probe};
+use crate::clock::timer_at;
 use crate::cluster::Topology;
 use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
 use crate::target::{self, Again, ClusterWatch, Finding, Found, Mounts, ServerWatch};
@@ -178,7 +180,7 @@ impl Shard {
             EngineEvent::PreloadFailed { message } => {
                 let target = self.target_name();
                 let message = format!("target {target}: failed to preload its keys: {message}");
-                Event::Failed(failure::of(FailureReason::PreloadFailed, &message))
+                Event::Failed(target::failure(FailureReason::PreloadFailed, &message))
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
             EngineEvent::Unanswered => return self.search_again(Again::Unanswered),
@@ -188,7 +190,7 @@ impl Shard {
                 }
                 Event::LoadEnded { attempt }
             }
-            EngineEvent::WorkerFailed { message } => Event::Failed(failure::of(FailureReason::Internal, &message)),
+            EngineEvent::WorkerFailed { message } => Event::Failed(target::failure(FailureReason::Internal, &message)),
         };
         self.observe(event);
     }
@@ -303,54 +305,47 @@ impl Shard {
 
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
-            let done = match action {
-                Action::Prepare(plan) => {
-                    self.discard();
-                    self.prepare(plan);
-                    Ok(())
-                }
-                Action::Preload => self.with_engine(Engine::preload),
-                Action::Start(start) => {
-                    self.probing = None;
-                    self.watch_servers(start.start_nanoseconds);
-                    self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))
-                }
-                Action::Measure(from) => {
-                    if let Some(servers) = &self.servers {
-                        servers.measure_from(from);
-                    }
-                    self.with_engine(|engine| engine.measure_from(from))
-                }
-                Action::Stop => self.with_engine(Engine::abort),
-                Action::Probe(instant) => {
-                    self.begin_probe(instant);
-                    Ok(())
-                }
-                Action::Rearm => {
-                    self.probing = None;
-                    // A probe closes the trial's connections.
-                    self.with_engine(|engine| engine.rearm().and_then(|()| engine.connect()))
-                }
-                Action::Cleanup(plan) => {
-                    self.probing = None;
-                    let mounts = self.settings.mounts.clone();
-                    let deletion = |sender| target::clean_up(plan, mounts, sender);
-                    self.cleanup = Some(Background::begin(tokio::spawn, deletion));
-                    Ok(())
-                }
-                Action::Discard => {
-                    self.discard();
-                    Ok(())
-                }
-                Action::Exit(exit) => {
-                    self.exit = Some(exit);
-                    Ok(())
-                }
-            };
-            if let Err(error) = done {
+            if let Err(error) = self.act(action) {
                 return self.observe(Event::Failed(failure::of_engine(&error)));
             }
         }
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), EngineError> {
+        match action {
+            Action::Prepare(plan) => {
+                self.discard();
+                self.prepare(plan);
+            }
+            Action::Preload => self.with_engine(Engine::preload)?,
+            Action::Start(start) => {
+                self.probing = None;
+                self.watch_servers(start.start_nanoseconds);
+                self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))?;
+            }
+            Action::Measure(from) => {
+                if let Some(servers) = &self.servers {
+                    servers.measure_from(from);
+                }
+                self.with_engine(|engine| engine.measure_from(from))?;
+            }
+            Action::Stop => self.with_engine(Engine::abort)?,
+            Action::Probe(instant) => self.begin_probe(instant),
+            Action::Rearm => {
+                self.probing = None;
+                // A probe closes the trial's connections.
+                self.with_engine(|engine| engine.rearm().and_then(|()| engine.connect()))?;
+            }
+            Action::Cleanup(plan) => {
+                self.probing = None;
+                let mounts = self.settings.mounts.clone();
+                let deletion = |sender| target::clean_up(plan, mounts, sender);
+                self.cleanup = Some(Background::begin(tokio::spawn, deletion));
+            }
+            Action::Discard => self.discard(),
+            Action::Exit(exit) => self.exit = Some(exit),
+        }
+        Ok(())
     }
 
     fn begin_probe(&mut self, instant: u64) {
@@ -452,13 +447,13 @@ impl Shard {
     async fn last_word(&mut self, exit: &Exit) {
         info!(reason = ?exit, code = exit.code(), "the shard exits");
         if let Some(engine) = &self.engine
-            && exit.loses_counters()
+            && *exit != Exit::Released
         {
             if let Err(error) = engine.abort() {
                 warn!(error = %error, "failed to stop the load");
             }
             match timeout(LAST_WORD, engine.snapshot(Detail::Full)).await {
-                Ok(Ok(snapshot)) => warn!(counters = report::counters(&snapshot), "the result was not collected"),
+                Ok(Ok(snapshot)) => warn!(counters = counters(&snapshot), "the result was not collected"),
                 Ok(Err(error)) => warn!(error = %error, "failed to read the counters"),
                 Err(_) => warn!("timed out reading the counters"),
             }
@@ -481,6 +476,16 @@ async fn end(mut engine: Arc<Engine>) {
         }
         sleep(SHARED_ENGINE).await;
     }
+}
+
+/// A trial's counters as one line of JSON, for a result that was never collected.
+fn counters(snapshot: &Snapshot) -> String {
+    let Snapshot { shard, attempt, stage, window, total, warmup, preloaded_keys, errors, .. } = snapshot;
+    let counters = json!({
+        "shard": shard, "attempt": attempt, "stage": stage, "window": window, "total": total, "warmup": warmup,
+        "preloadedKeys": preloaded_keys, "errors": errors,
+    });
+    counters.to_string()
 }
 
 async fn next<T: Send + 'static>(background: Option<&mut Background<T>>) -> Option<T> {

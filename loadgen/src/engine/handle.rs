@@ -23,7 +23,7 @@ use crate::timeline::Timeline;
 use crate::verify;
 use crate::workload::Workload;
 
-/// A running engine. Dropping it stops its threads.
+/// A running engine. Dropping it stops the load, closes all connections and joins the threads, which takes some milliseconds.
 #[derive(Debug)]
 pub struct Engine {
     plan: ShardPlan,
@@ -105,10 +105,6 @@ impl Engine {
         Ok(engine)
     }
 
-    pub fn workers(&self) -> usize {
-        self.workers.len()
-    }
-
     /// Connections that the workers make at first: those of the plan, or more if it has fewer connections than the cluster has primaries.
     pub fn connections(&self) -> u32 {
         self.connections
@@ -117,7 +113,7 @@ impl Engine {
 
 #[allow(clippy::missing_errors_doc, reason = "all of these fail only if a worker cannot be reached")]
 impl Engine {
-    /// Makes all connections and keeps them up until [`Self::stop`]. While no load runs, they are pinged every 5 s.
+    /// Makes all connections and keeps them up. While no load runs, they are pinged every 5 s.
     pub fn connect(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Connect)
     }
@@ -199,19 +195,13 @@ impl Engine {
             environment: seen.environment.filter(|_| full),
             interface: seen.interface,
         };
-        let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
+        let named = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
+        let names: Vec<String> = named.map(|operation| operation.name.clone()).collect();
         let mut snapshot = merge(reports.into_iter().map(|report| *report).collect(), meta, machine, &names)
             .map_err(EngineError::Encode)?;
         let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;
         snapshot.topology = TopologyReport { outages, outages_left_out, ..self.timeline.report() };
         Ok(snapshot)
-    }
-
-    /// Stops the load, closes all connections and joins the threads, which takes some milliseconds.
-    pub fn stop(self) {}
-
-    fn operations(&self) -> Vec<String> {
-        self.plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
     }
 
     fn together(&self, attempt: u32) -> Arc<Together> {

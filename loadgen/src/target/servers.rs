@@ -24,6 +24,7 @@ use self::mix::Mix;
 use self::node::{Node, When};
 use super::client::{Client, Trouble};
 use super::{Access, Mounts};
+use crate::clock::timer_at;
 use crate::cluster::{NodeAddress, Topology};
 use crate::sys::monotonic_nanoseconds;
 
@@ -196,7 +197,7 @@ impl Watcher {
     /// Sets the measured window to begin at `from`, the time of its first look.
     fn window(&mut self, from: u64) -> Instant {
         self.until = from.saturating_add(self.plan.bound.longest_nanoseconds());
-        timer(from)
+        timer_at(from)
     }
 
     /// The time of the next look: after the interval, the last one at the end of the window.
@@ -209,7 +210,7 @@ impl Watcher {
         let interval = u64::try_from(INTERVAL.saturating_mul(turns).as_nanos()).unwrap_or(u64::MAX);
         let next = now.saturating_add(interval);
         // Skip a look shortly before the last one.
-        Some(timer(if next.saturating_add(interval / 2) > self.until { self.until } else { next }))
+        Some(timer_at(if next.saturating_add(interval / 2) > self.until { self.until } else { next }))
     }
 
     /// Adds the servers that are new in this map.
@@ -308,11 +309,6 @@ async fn connect(node: &NodeAddress, access: &Access) -> Result<Client, Trouble>
 
 fn text(answer: Value) -> Result<String, Trouble> {
     String::from_redis_value(answer).map_err(|_| Trouble::Foreign("its reply is not text".to_owned()))
-}
-
-/// The runtime's time at which the monotonic clock reads `nanoseconds`.
-fn timer(nanoseconds: u64) -> Instant {
-    Instant::now() + Duration::from_nanos(nanoseconds.saturating_sub(monotonic_nanoseconds()))
 }
 
 /// Ignores poisoning: the values are plain numbers, valid even after a panic.

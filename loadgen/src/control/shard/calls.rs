@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use super::Shard;
-use crate::control::trial::{Action, refusal};
+use crate::control::trial::{Accepted, Action, refusal};
 use crate::engine::{Engine, monotonic_nanoseconds};
 use crate::target::{ServerView, ServerWatch};
 
@@ -71,22 +71,19 @@ impl Shard {
             }
             Call::Plan(trial, request, reply) => {
                 let accepted = self.trial.plan(now, trial, request);
-                self.reply_state(reply, Some(trial), accepted);
+                send(reply, Some(trial), self.state_after(accepted));
             }
             Call::Start(trial, request, reply) => {
-                let answer = self.trial.start(now, trial, request).map(|(accepted, actions)| {
-                    self.perform(actions);
-                    accepted
-                });
-                send(reply, Some(trial), answer);
+                let accepted = self.trial.start(now, trial, request);
+                send(reply, Some(trial), self.performed(accepted));
             }
             Call::Measure(trial, request, reply) => {
                 let accepted = self.trial.measure(now, trial, request);
-                self.reply_state(reply, Some(trial), accepted);
+                send(reply, Some(trial), self.state_after(accepted));
             }
             Call::Abort(trial, request, reply) => {
                 let accepted = self.trial.abort(now, trial, request);
-                self.reply_state(reply, Some(trial), accepted);
+                send(reply, Some(trial), self.state_after(accepted));
             }
             Call::Snapshot(trial, detail, reply) => {
                 let allowed = self.trial.snapshot(now, trial, detail);
@@ -99,25 +96,16 @@ impl Shard {
                 send(reply, Some(trial), sources);
             }
             Call::Probe(trial, request, reply) => {
-                let answer = self.trial.probe(now, trial, request).map(|(state, actions)| {
-                    self.perform(actions);
-                    state
-                });
-                send(reply, Some(trial), answer);
+                let accepted = self.trial.probe(now, trial, request);
+                send(reply, Some(trial), self.performed(accepted));
             }
             Call::Cleanup(request, reply) => {
-                let answer = self.trial.cleanup(now, request).map(|(state, actions)| {
-                    self.perform(actions);
-                    state
-                });
-                send(reply, self.trial.index(), answer);
+                let accepted = self.trial.cleanup(now, request);
+                send(reply, self.trial.index(), self.performed(accepted));
             }
             Call::Drain(request, reply) => {
                 let accepted = self.trial.drain(now, request);
-                let answer = accepted.map(|actions| {
-                    self.perform(actions);
-                    self.trial.state()
-                });
+                let answer = self.state_after(accepted);
                 let (trial, engines) = (self.trial.index(), self.engines.clone());
                 // A repeated call waits again: no answer is sent while a connection is open.
                 tokio::spawn(async move {
@@ -127,18 +115,22 @@ impl Shard {
             }
             Call::Release(request, reply) => {
                 let accepted = self.trial.release(now, request);
-                self.reply_state(reply, self.trial.index(), accepted);
+                send(reply, self.trial.index(), self.state_after(accepted));
             }
         }
     }
 
     /// Performs the actions of a call before reading the state.
-    fn reply_state(&mut self, reply: Reply<ShardState>, trial: Option<u32>, accepted: Result<Vec<Action>, Refusal>) {
-        let answer = accepted.map(|actions| {
+    fn state_after(&mut self, accepted: Accepted) -> Result<ShardState, Refusal> {
+        self.performed(accepted.map(|actions| ((), actions))).map(|()| self.trial.state())
+    }
+
+    /// Performs the actions of a call, and returns its answer.
+    fn performed<T>(&mut self, accepted: Result<(T, Vec<Action>), Refusal>) -> Result<T, Refusal> {
+        accepted.map(|(answer, actions)| {
             self.perform(actions);
-            self.trial.state()
-        });
-        send(reply, trial, answer);
+            answer
+        })
     }
 }
 
