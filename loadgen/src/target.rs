@@ -33,6 +33,7 @@ use tokio::time::{sleep, timeout};
 
 pub use self::advice::{failure, refused_handshake};
 pub use self::cleanup::clean_up;
+use self::client::{Client, Trouble};
 use self::credentials::Credentials;
 use self::inspect::look;
 pub use self::sentinel::watch;
@@ -177,6 +178,15 @@ impl Access {
             }
         };
         Ok(Self { credentials, security, sentinels: None })
+    }
+
+    /// Connects to `endpoint` at its `address` within `limit`, and logs in.
+    async fn connect(&self, endpoint: &str, address: SocketAddr, limit: Duration) -> Result<Client, Trouble> {
+        let mut client = Client::connect(endpoint, address, self.security.as_ref(), limit).await?;
+        if let Some(credentials) = &self.credentials {
+            client.ask(&credentials.command()).await?;
+        }
+        Ok(client)
     }
 
     fn for_sentinels(&self) -> &Self {

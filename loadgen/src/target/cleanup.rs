@@ -94,10 +94,7 @@ impl Sweep<'_> {
     }
 
     async fn connect(&self, node: &NodeAddress, access: &Access) -> Result<Client, Trouble> {
-        let mut client = Client::connect(&node.label, node.address, access.security.as_ref(), CONNECT).await?;
-        if let Some(credentials) = &access.credentials {
-            client.ask(&credentials.command()).await?;
-        }
+        let mut client = access.connect(&node.label, node.address, CONNECT).await?;
         if self.plan.target.database != 0 {
             client.ask(redis::cmd("SELECT").arg(self.plan.target.database)).await?;
         }

@@ -114,9 +114,7 @@ impl Client {
             .and_then(Value::extract_error)
             .map_err(|error| trouble(&error))
     }
-}
 
-impl Client {
     /// Sends all commands at once and awaits the answers.
     pub async fn ask_all(&mut self, commands: &Pipeline) -> Result<Vec<Value>, Trouble> {
         let answers = self.connection.send_packed_commands(commands, 0, commands.len()).await;
@@ -149,6 +147,15 @@ fn trouble(error: &RedisError) -> Trouble {
             Trouble::Foreign("its reply is not in the Redis protocol (is it a Redis port without TLS?)".to_owned())
         }
         None => Trouble::Silent(error.to_string()),
+    }
+}
+
+/// The text of a reply that is a string.
+pub fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::SimpleString(text) => Some(text),
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use redis::Value;
 use redisbench_wire::plan::{ReadFrom, Target};
 
-use super::client::{self, Client, Trouble};
+use super::client::{self, Client, Trouble, text};
 use super::endpoint::Endpoint;
 use super::inspect::{End, wrong_topology};
 use super::map::{ClusterMap, Node};
@@ -143,14 +143,10 @@ pub fn members(role: &Value, own: &str) -> Vec<Member> {
         members.extend(replicas.iter().filter_map(|replica| {
             let Value::Array(fields) = replica else { return None };
             let [host, port, ..] = fields.as_slice() else { return None };
-            Some(member(Endpoint::new(&word(host)?, word(port)?.parse().ok()?).to_string(), false))
+            Some(member(Endpoint::new(text(host)?, text(port)?.parse().ok()?).to_string(), false))
         }));
     }
     members
-}
-
-fn word(value: &Value) -> Option<String> {
-    if let Value::BulkString(bytes) = value { String::from_utf8(bytes.clone()).ok() } else { None }
 }
 
 #[cfg(test)]

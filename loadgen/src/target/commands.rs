@@ -7,7 +7,7 @@ use redis::Value;
 use redisbench_wire::plan::{Operation, Part, TrialPlan};
 
 use self::reads::reads;
-use super::client::{Client, Trouble};
+use super::client::{Client, Trouble, text};
 
 /// Commands flagged as blocking that block only with this word.
 const BLOCKING_WITH: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
@@ -86,17 +86,14 @@ struct Description<'a> {
 
 impl Description<'_> {
     fn has_flag(&self, wanted: &str) -> bool {
-        let Some(Value::Array(flags) | Value::Set(flags)) = self.fields.get(2) else { return false };
-        flags.iter().any(|flag| text(flag).is_some_and(|flag| flag == wanted))
+        has_flag(self.fields, wanted).unwrap_or(false)
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::SimpleString(text) => Some(text),
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
-        _ => None,
-    }
+/// `None` if the entry has no flags.
+fn has_flag(fields: &[Value], wanted: &str) -> Option<bool> {
+    let (Value::Array(flags) | Value::Set(flags)) = fields.get(2)? else { return None };
+    Some(flags.iter().any(|flag| text(flag) == Some(wanted)))
 }
 
 fn judge_one(plan: &TrialPlan, operation: &Operation, description: &Value) -> Option<String> {

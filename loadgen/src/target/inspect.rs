@@ -55,17 +55,14 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
     }
     let mut last = None;
     for text in endpoints {
-        let Ok(endpoint) = text.parse::<Endpoint>() else {
-            let message = format!("spec.targets[0].endpoints: {text} is not of the form host:port");
-            return Finding::Failed(advice::failure(FailureReason::BadPlan, &message));
-        };
-        let addresses = match endpoint.resolve().await {
-            Ok(addresses) => known_first(addresses, known),
-            Err(error) => {
+        let (endpoint, addresses) = match addresses(target, text).await {
+            Ok((endpoint, addresses)) => (endpoint, known_first(addresses, known)),
+            Err(Finding::Obstacle(failure)) => {
                 // An endpoint that does not answer is more informative than one without an address.
-                last.get_or_insert(advice::not_resolved(&target.name, text, &client::name(&error)));
+                last.get_or_insert(failure);
                 continue;
             }
+            Err(finding) => return finding,
         };
         for address in addresses {
             let look = Look { plan, access, endpoint: &endpoint, address };
@@ -76,20 +73,44 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
                     last = Some(failure);
                 }
                 Err(End::Judged(finding)) => return finding,
-                Err(End::Trouble(Trouble::Refused(said))) => return look.refused(&Trouble::Refused(said)),
-                Err(End::Trouble(Trouble::Insecure(problem))) => {
-                    return Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}")));
-                }
-                Err(End::Trouble(Trouble::Foreign(_))) if target.tls.is_none() && tls::speaks_tls(address).await => {
-                    return Finding::Failed(advice::wants_tls(&target.name, text));
-                }
-                Err(End::Trouble(Trouble::Silent(what) | Trouble::Foreign(what))) => {
-                    last = Some(advice::unreachable(&target.name, text, &what));
-                }
+                Err(End::Trouble(trouble @ Trouble::Refused(_))) => return look.refused(&trouble),
+                Err(End::Trouble(trouble)) => match not_answered(target, text, address, access, &trouble).await {
+                    Finding::Obstacle(failure) => last = Some(failure),
+                    finding => return finding,
+                },
             }
         }
     }
     Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty")))
+}
+
+/// An endpoint and its addresses.
+pub(super) async fn addresses(target: &Target, text: &str) -> Result<(Endpoint, Vec<SocketAddr>), Finding> {
+    let Ok(endpoint) = text.parse::<Endpoint>() else {
+        let message = format!("spec.targets[0].endpoints: {text} is not of the form host:port");
+        return Err(Finding::Failed(advice::failure(FailureReason::BadPlan, &message)));
+    };
+    match endpoint.resolve().await {
+        Ok(addresses) => Ok((endpoint, addresses)),
+        Err(error) => Err(Finding::Obstacle(advice::not_resolved(&target.name, text, &client::name(&error)))),
+    }
+}
+
+/// The meaning of a server's trouble at one address: an obstacle, as others may answer, or a failure.
+pub(super) async fn not_answered(
+    target: &Target,
+    text: &str,
+    address: SocketAddr,
+    access: &Access,
+    trouble: &Trouble,
+) -> Finding {
+    match trouble {
+        Trouble::Insecure(problem) => Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}"))),
+        Trouble::Foreign(_) if access.security.is_none() && tls::speaks_tls(address).await => {
+            Finding::Failed(advice::wants_tls(&target.name, text))
+        }
+        _ => Finding::Obstacle(advice::unreachable(&target.name, text, trouble.text())),
+    }
 }
 
 /// Sorts the address in use first, so that it is kept while it answers.
@@ -128,11 +149,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, End> {
-        let security = self.access.security.as_ref();
-        let client = &mut Client::connect(&self.endpoint.to_string(), self.address, security, limit).await?;
-        if let Some(credentials) = &self.access.credentials {
-            client.ask(&credentials.command()).await?;
-        }
+        let client = &mut self.access.connect(&self.endpoint.to_string(), self.address, limit).await?;
         let facts = Facts::ask(client).await?;
         self.check_facts(&facts)?;
         let topology = match self.target().topology {
@@ -164,7 +181,7 @@ impl Look<'_> {
             reads,
             handshake: handshake(self.plan, self.access, named),
             named,
-            tls: security.map(|security| security.engine.clone()),
+            tls: self.access.security.as_ref().map(|security| security.engine.clone()),
         })
     }
 

@@ -5,6 +5,7 @@ mod slots;
 
 use redis::Value;
 
+use super::client::text;
 use super::endpoint::Endpoint;
 use crate::cluster::{SLOTS, UNCOVERED};
 
@@ -92,16 +93,8 @@ fn range(first: &Value, last: &Value) -> Option<(usize, usize)> {
 
 /// A node's address. Nil or empty means the address of the node that answered; "?" means an announced host name that is not set.
 fn endpoint(host: &Value, port: i64, asked: &Endpoint) -> Option<Endpoint> {
-    let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host().to_owned());
-    Some(Endpoint::new(&host, u16::try_from(port).ok()?))
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
-        Value::SimpleString(text) => Some(text.clone()),
-        _ => None,
-    }
+    let host = text(host).filter(|host| !host.is_empty() && *host != "?").unwrap_or_else(|| asked.host());
+    Some(Endpoint::new(host, u16::try_from(port).ok()?))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) async fn load(
         return load_into(plan, client).await;
     }
     for node in &topology.nodes {
-        let connected = Client::connect(&node.label, node.address, access.security.as_ref(), limit).await;
+        let connected = access.connect(&node.label, node.address, limit).await;
         let mut client = connected.map_err(|trouble| match trouble {
             // The node may have failed and be replaced soon.
             Trouble::Silent(what) | Trouble::Foreign(what) => {
@@ -36,9 +36,6 @@ pub(super) async fn load(
             }
             decided => decided.into(),
         })?;
-        if let Some(credentials) = &access.credentials {
-            client.ask(&credentials.command()).await?;
-        }
         load_into(plan, &mut client).await?;
     }
     Ok(())

@@ -4,15 +4,14 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use redis::Value;
-use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{ShardPlan, Target};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::client::{self, Client, Trouble};
+use super::client::{Client, Trouble, text};
 use super::endpoint::Endpoint;
-use super::inspect::End;
+use super::inspect::{End, addresses, not_answered};
 use super::{Access, Finding, Mounts, advice};
 
 /// The most names in a message.
@@ -99,16 +98,13 @@ pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Resu
 async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
     let mut last = None;
     for text in &target.endpoints {
-        let Ok(endpoint) = text.parse::<Endpoint>() else {
-            let message = format!("spec.targets[0].endpoints: {text} is not of the form host:port");
-            return Err(Finding::Failed(advice::failure(FailureReason::BadPlan, &message)));
-        };
-        let addresses = match endpoint.resolve().await {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                last.get_or_insert(advice::not_resolved(&target.name, text, &client::name(&error)));
+        let addresses = match addresses(target, text).await {
+            Ok((_, addresses)) => addresses,
+            Err(Finding::Obstacle(failure)) => {
+                last.get_or_insert(failure);
                 continue;
             }
+            Err(finding) => return Err(finding),
         };
         for address in addresses {
             let connected = Client::connect(text, address, access.security.as_ref(), limit).await;
@@ -119,16 +115,10 @@ async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endp
             match asked {
                 Ok(primary) => return Ok(primary),
                 Err(End::Judged(finding)) => return Err(finding),
-                Err(End::Trouble(Trouble::Insecure(problem))) => {
-                    return Err(Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}"))));
-                }
-                Err(End::Trouble(Trouble::Foreign(_)))
-                    if access.security.is_none() && super::tls::speaks_tls(address).await =>
-                {
-                    return Err(Finding::Failed(advice::wants_tls(&target.name, text)));
-                }
-                // Another sentinel may answer.
-                Err(End::Trouble(trouble)) => last = Some(advice::unreachable(&target.name, text, trouble.text())),
+                Err(End::Trouble(trouble)) => match not_answered(target, text, address, access, &trouble).await {
+                    Finding::Obstacle(failure) => last = Some(failure),
+                    finding => return Err(finding),
+                },
             }
         }
     }
@@ -180,30 +170,19 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
 fn read(answer: &Value) -> Option<Endpoint> {
     let Value::Array(fields) = answer else { return None };
     let [host, port] = fields.as_slice() else { return None };
-    Some(Endpoint::new(&text(host)?, text(port)?.parse().ok()?))
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
-        _ => None,
-    }
+    Some(Endpoint::new(text(host)?, text(port)?.parse().ok()?))
 }
 
 /// The sentinel has no primary of that name: lists those that it has.
 async fn unknown(target: &Target, sentinel: &str, client: &mut Client) -> Result<Finding, Trouble> {
     let answer = client.ask(redis::cmd("SENTINEL").arg("MASTERS")).await?;
-    let known: Vec<String> = match &answer {
-        // Each is a list of fields and values. The first field is the name.
-        Value::Array(primaries) => {
-            let name = |primary: &Value| match primary {
-                Value::Array(fields) => fields.get(1).and_then(text),
-                _ => None,
-            };
-            primaries.iter().filter_map(name).take(NAMED).collect()
-        }
-        _ => Vec::new(),
-    };
+    let primaries: &[Value] = if let Value::Array(primaries) = &answer { primaries } else { &[] };
+    // Each is a list of fields and values. The first field is the name.
+    let names = primaries.iter().filter_map(|primary| match primary {
+        Value::Array(fields) => fields.get(1).and_then(text),
+        _ => None,
+    });
+    let known: Vec<&str> = names.take(NAMED).collect();
     let message = format!(
         "target {}: sentinel {sentinel} has no master {:?}: set spec.targets[0].sentinel.masterName to one that \
          it has: {}",

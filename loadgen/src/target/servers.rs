@@ -234,7 +234,7 @@ impl Watcher {
         let with_commands = when != When::Measuring;
         let mut waiting: Vec<(usize, NodeAddress)> = {
             let nodes = locked(&self.nodes);
-            let asked = nodes.iter().enumerate().filter(|(_, node)| !node.refuses());
+            let asked = nodes.iter().enumerate().filter(|(_, node)| !node.refuses);
             asked.map(|(index, node)| (index, node.address.clone())).rev().collect()
         };
         let mut asked = JoinSet::new();
@@ -286,7 +286,7 @@ async fn ask(
 ) -> Result<(Client, Answer), Trouble> {
     let mut client = match client {
         Some(client) => client,
-        None => connect(node, access).await?,
+        None => access.connect(&node.label, node.address, PATIENCE).await?,
     };
     let info = text(client.ask(&redis::cmd("INFO")).await?)?;
     let commands = if with_commands {
@@ -297,14 +297,6 @@ async fn ask(
     };
     let answer = Answer { info: Info::parse(&info), commands, at: monotonic_nanoseconds() };
     Ok((client, answer))
-}
-
-async fn connect(node: &NodeAddress, access: &Access) -> Result<Client, Trouble> {
-    let mut client = Client::connect(&node.label, node.address, access.security.as_ref(), PATIENCE).await?;
-    if let Some(credentials) = &access.credentials {
-        client.ask(&credentials.command()).await?;
-    }
-    Ok(client)
 }
 
 fn text(answer: Value) -> Result<String, Trouble> {

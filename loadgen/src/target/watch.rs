@@ -92,15 +92,9 @@ async fn race(plan: &ShardPlan, access: &Arc<Access>, candidates: Vec<String>) -
 async fn reach(plan: &ShardPlan, access: &Access, candidate: &str) -> Option<(Endpoint, Client, Topology)> {
     let endpoint: Endpoint = candidate.parse().ok()?;
     for address in endpoint.resolve().await.ok()? {
-        let Ok(mut client) = Client::connect(candidate, address, access.security.as_ref(), REACH).await else {
-            continue;
-        };
-        if let Some(credentials) = &access.credentials
-            && client.ask(&credentials.command()).await.is_err()
+        if let Ok(mut client) = access.connect(candidate, address, REACH).await
+            && let Ok(found) = map_of(plan, &endpoint, &mut client).await
         {
-            continue;
-        }
-        if let Ok(found) = map_of(plan, &endpoint, &mut client).await {
             return Some((endpoint, client, found));
         }
     }

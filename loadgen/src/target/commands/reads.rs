@@ -3,6 +3,8 @@
 use redis::Value;
 use redisbench_wire::plan::only_reads;
 
+use super::has_flag;
+
 /// Whether each command only reads, by the flags from COMMAND INFO, otherwise by the table.
 pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {
     let descriptions = if let Value::Array(descriptions) = answer { descriptions.as_slice() } else { &[] };
@@ -13,13 +15,7 @@ pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {
 /// The server's flag; `None` if it has no flags.
 fn flagged(description: &Value) -> Option<bool> {
     let Value::Array(fields) = description else { return None };
-    let (Value::Array(flags) | Value::Set(flags)) = fields.get(2)? else { return None };
-    let readonly = |flag: &Value| match flag {
-        Value::SimpleString(flag) => flag == "readonly",
-        Value::BulkString(flag) => flag == b"readonly",
-        _ => false,
-    };
-    Some(flags.iter().any(readonly))
+    has_flag(fields, "readonly")
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use redis::Value;
 
-use super::{Node, Part, endpoint, range, text};
+use super::{Node, Part, endpoint, range};
+use crate::target::client::text;
 use crate::target::endpoint::Endpoint;
 
 pub(super) fn read(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Vec<Part>> {
@@ -39,8 +40,8 @@ fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, Node)> {
     let (wanted, other) = if tls { ("tls-port", "port") } else { ("port", "tls-port") };
     let host = field(fields, "endpoint").unwrap_or(&Value::Nil);
     let endpoint = endpoint(host, port(wanted).or_else(|| port(other))?, asked)?;
-    let id = field(fields, "id").and_then(text).unwrap_or_else(|| endpoint.to_string());
     let told = |name| field(fields, name).and_then(text);
+    let id = told("id").map_or_else(|| endpoint.to_string(), str::to_owned);
     let healthy = told("health").is_none_or(|health| health == "online");
     Some((told("role")? == "master", Node { id, endpoint, healthy }))
 }
@@ -48,7 +49,7 @@ fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, Node)> {
 /// The value after `name` in a list of names and values.
 fn field<'v>(pairs: &'v Value, name: &str) -> Option<&'v Value> {
     let Value::Array(pairs) = pairs else { return None };
-    pairs.chunks(2).find(|pair| text(&pair[0]).is_some_and(|text| text == name)).and_then(|pair| pair.get(1))
+    pairs.chunks(2).find(|pair| text(&pair[0]) == Some(name)).and_then(|pair| pair.get(1))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use redis::Value;
 
-use super::{Node, Part, endpoint, range, text};
+use super::{Node, Part, endpoint, range};
+use crate::target::client::text;
 use crate::target::endpoint::Endpoint;
 
 pub(super) fn read(answer: &Value, asked: &Endpoint) -> Option<Vec<Part>> {
@@ -24,7 +25,7 @@ fn node(fields: &Value, asked: &Endpoint) -> Option<Node> {
     let Value::Array(fields) = fields else { return None };
     let [host, Value::Int(port), rest @ ..] = fields.as_slice() else { return None };
     let endpoint = endpoint(host, *port, asked)?;
-    let id = rest.first().and_then(text).unwrap_or_else(|| endpoint.to_string());
+    let id = rest.first().and_then(text).map_or_else(|| endpoint.to_string(), str::to_owned);
     Some(Node { id, endpoint, healthy: true })
 }
 

@@ -19,7 +19,8 @@ pub struct Node {
     seen: ServerNode,
     run_id: Option<String>,
     replica: bool,
-    refuses: bool,
+    /// It refused for good.
+    pub refuses: bool,
     /// Why its counts do not belong to this trial alone.
     disturbed: Option<String>,
     before: Option<BTreeMap<String, Calls>>,
@@ -110,10 +111,6 @@ impl Node {
     pub fn refuse(&mut self, note: &str) {
         self.note(note);
         self.refuses = true;
-    }
-
-    pub fn refuses(&self) -> bool {
-        self.refuses
     }
 
     /// Adds an answer that arrived at `at`, with `commands` if they were requested.
