@@ -139,9 +139,7 @@ impl OperationRecord {
             second: Latencies::default(),
         }
     }
-}
 
-impl OperationRecord {
     #[cold]
     fn overflow(&mut self, response: u64, count: u64) {
         self.tally.overflow += count;

@@ -233,9 +233,7 @@ impl Alarm {
         self.set = instant;
         Ok(())
     }
-}
 
-impl Alarm {
     /// The instant it was last set to, in nanoseconds.
     pub(crate) fn instant(&self) -> u64 {
         self.set

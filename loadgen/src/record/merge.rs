@@ -3,8 +3,8 @@ use std::iter::repeat;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::outage::agreed;
 use redisbench_wire::snapshot::{
-    Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
-    Snapshot, Stage, Tally, Verification, Window,
+    Environment, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series, Snapshot,
+    Stage, Tally, Verification, Window,
 };
 use redisbench_wire::strain::Strain;
 use redisbench_wire::timeline::{Span, Timeline};
@@ -129,11 +129,11 @@ pub fn merge(
         reports.first().map(|report| (report.slots.clone(), report.replicas.clone())).unwrap_or_default();
     let topology = topology(&reports);
     let mut recordings = reports.into_iter().map(|report| report.recording);
-    let Some(mut all) = recordings.next() else { return empty(meta, generator) };
+    let mut all = recordings.next().unwrap_or_default();
     recordings.for_each(|recording| all.absorb(recording));
 
-    let mut whole = all.operations[0].clone();
-    all.operations[1..].iter().for_each(|record| whole.absorb(record));
+    let mut whole = OperationRecord::new(false);
+    all.operations.iter().for_each(|record| whole.absorb(record));
     let latency = whole.latency(all.lateness.as_ref().filter(|_| full))?;
     let mut total = in_flight(whole.tally, backlog);
     total.sent_bytes = all.sent_bytes;
@@ -198,32 +198,6 @@ fn topology(reports: &[WorkerReport]) -> TopologyReport {
     TopologyReport { outages, outages_left_out: left_out, ..TopologyReport::default() }
 }
 
-fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
-    Ok(Snapshot {
-        sequence: meta.sequence,
-        shard: meta.shard,
-        attempt: meta.attempt,
-        taken_nanoseconds: 0,
-        stage: Stage::Waiting,
-        aborted: false,
-        window: Window::default(),
-        total: Tally::default(),
-        warmup: Tally::default(),
-        preloaded_keys: 0,
-        preload_commands: 0,
-        latency: OperationRecord::new(false).latency(None)?,
-        series: Series::default(),
-        timeline: Timeline::default(),
-        operations: Vec::new(),
-        nodes: Vec::new(),
-        errors: Vec::<ErrorTally>::new(),
-        verification: None,
-        generator,
-        topology: TopologyReport::default(),
-        servers: None,
-    })
-}
-
 /// Counts every request without an outcome as in flight, including the backlog of undrawn slots.
 fn in_flight(mut tally: Tally, backlog: u64) -> Tally {
     tally.scheduled += backlog;
@@ -232,24 +206,18 @@ fn in_flight(mut tally: Tally, backlog: u64) -> Tally {
 }
 
 fn window(reports: &[WorkerReport]) -> Window {
-    let windows = || reports.iter().map(|report| report.window);
+    let each = |of: fn(&Window) -> u64| reports.iter().map(move |report| of(&report.window));
     let done = reports.iter().all(|report| report.stage == Stage::Done);
-    let measure_to = windows().map(|window| window.measure_to_nanoseconds).min().unwrap_or_default();
+    let first_send = each(|window| window.first_send_nanoseconds).filter(|sent| *sent > 0).min();
+    let measure_to = each(|window| window.measure_to_nanoseconds).min().unwrap_or_default();
+    let drained = each(|window| window.drained_nanoseconds).max().filter(|_| done);
     Window {
-        start_nanoseconds: windows().map(|window| window.start_nanoseconds).max().unwrap_or_default(),
-        first_due_nanoseconds: windows().map(|window| window.first_due_nanoseconds).min().unwrap_or_default(),
-        first_send_nanoseconds: windows()
-            .map(|window| window.first_send_nanoseconds)
-            .filter(|sent| *sent > 0)
-            .min()
-            .unwrap_or_default(),
-        measure_from_nanoseconds: windows().map(|window| window.measure_from_nanoseconds).max().unwrap_or_default(),
+        start_nanoseconds: each(|window| window.start_nanoseconds).max().unwrap_or_default(),
+        first_due_nanoseconds: each(|window| window.first_due_nanoseconds).min().unwrap_or_default(),
+        first_send_nanoseconds: first_send.unwrap_or_default(),
+        measure_from_nanoseconds: each(|window| window.measure_from_nanoseconds).max().unwrap_or_default(),
         measure_to_nanoseconds: if measure_to == u64::MAX { 0 } else { measure_to },
-        drained_nanoseconds: windows()
-            .map(|window| window.drained_nanoseconds)
-            .max()
-            .filter(|_| done)
-            .unwrap_or_default(),
+        drained_nanoseconds: drained.unwrap_or_default(),
     }
 }
 

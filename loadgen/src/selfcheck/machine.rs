@@ -25,7 +25,7 @@ pub use throttling::quota_millionths;
 /// Interval for reading the interfaces while a load runs. Processors are read at the end of each second since the start.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The findings over a load so far.
+/// The kernel's counters at one time, or their increase over a load so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Time throttled by a CPU quota, over all threads of the cgroup.
@@ -34,14 +34,6 @@ pub struct Evidence {
     pub processors: u32,
     /// Steal time over all processors.
     pub stolen_nanoseconds: u64,
-}
-
-/// The kernel's counters at one time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    throttled_nanoseconds: u64,
-    processors: u32,
-    stolen_nanoseconds: u64,
 }
 
 /// Sources of the counters. Files stay open, so that a reading is cheap and does not allocate.
@@ -58,8 +50,8 @@ impl Kernel {
         Self { statistics: File::open("/proc/stat").ok(), processors, throttling: Throttling::default() }
     }
 
-    fn counters(&mut self) -> Counters {
-        Counters {
+    fn counters(&mut self) -> Evidence {
+        Evidence {
             throttled_nanoseconds: self.throttling.nanoseconds(),
             processors: self.processors,
             stolen_nanoseconds: self.statistics.as_ref().and_then(|file| read_start(file, stolen)).unwrap_or_default(),
@@ -76,7 +68,7 @@ fn read_start<T>(file: &File, of: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     of(std::str::from_utf8(text).or_else(|error| std::str::from_utf8(&text[..error.valid_up_to()])).ok()?)
 }
 
-impl Counters {
+impl Evidence {
     /// Adds the workers' times; `None` where the kernel does not count them.
     fn sample(self, threads: &Threads) -> Option<Sample> {
         let Self { throttled_nanoseconds: throttled, processors, stolen_nanoseconds: stolen } = self;
@@ -84,8 +76,8 @@ impl Counters {
         Some(Sample { at: monotonic_nanoseconds(), throttled, processors, stolen, workers })
     }
 
-    fn since(self, before: Self) -> Evidence {
-        Evidence {
+    fn since(self, before: Self) -> Self {
+        Self {
             throttled_nanoseconds: self.throttled_nanoseconds.saturating_sub(before.throttled_nanoseconds),
             processors: self.processors,
             stolen_nanoseconds: self.stolen_nanoseconds.saturating_sub(before.stolen_nanoseconds),
@@ -117,7 +109,7 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 struct Watch {
     kernel: Kernel,
-    before: Counters,
+    before: Evidence,
     environment: Option<Environment>,
     interfaces: Interfaces,
     /// Start of the load on the monotonic clock, in nanoseconds.
@@ -164,7 +156,7 @@ impl Watch {
 
     /// Takes counters during or at the end of the load. Without the workers' counters the seconds would look better than they were, so they
     /// are dropped.
-    fn take(&mut self, counters: Counters, over: bool) {
+    fn take(&mut self, counters: Evidence, over: bool) {
         let sample = counters.sample(&self.threads);
         match (&mut self.seconds, sample) {
             (Some(seconds), Some(sample)) if over => seconds.end(sample),
@@ -281,7 +273,7 @@ mod tests {
         let mut watch =
             Watch { kernel: Kernel::of_this_machine(), interfaces: Interfaces::begin(), ..Watch::default() };
         let last = watch.look(true);
-        watch.before = Counters::default();
+        watch.before = Evidence::default();
         watch.interval(true);
         let later = watch.look(true);
         assert_eq!((later.evidence, later.interface), (last.evidence, last.interface));

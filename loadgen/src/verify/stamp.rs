@@ -2,6 +2,8 @@
 
 use redisbench_wire::plan::Verify;
 
+use crate::workload::rng::mix;
+
 const LENGTH: usize = Verify::STAMP_BYTES as usize;
 
 /// A writer: one shard of a run.
@@ -65,7 +67,8 @@ fn word<const BYTES: usize>(stamp: &[u8; LENGTH], at: usize) -> [u8; BYTES] {
     word
 }
 
-/// Against accidents, not against an adversary: each input bit changes about half of the output bits.
+/// Against accidents, not against an adversary: each input bit changes about half of the output bits, and as each step is a permutation,
+/// two inputs never collide in one.
 fn checksum(run: u64, shard: u32, key: u64, sequence: u32, rest: &[u8]) -> u64 {
     let mut sum = mix(run ^ mix(key ^ mix(u64::from(shard) << 32 | u64::from(sequence))));
     let mut words = rest.chunks_exact(8);
@@ -77,13 +80,6 @@ fn checksum(run: u64, shard: u32, key: u64, sequence: u32, rest: &[u8]) -> u64 {
     let mut last = [0; 8];
     last[..words.remainder().len()].copy_from_slice(words.remainder());
     mix(sum ^ u64::from_le_bytes(last) ^ mix(rest.len() as u64))
-}
-
-/// The finalizer of `SplitMix64`: a permutation, so that two inputs never collide in a step.
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Stream {
 /// The finalizer of `SplitMix64` (Stafford's variant 13): every bit of the input flips every bit of the output with a probability of
 /// about one half.
 #[inline]
-fn mix(mut x: u64) -> u64 {
+pub(crate) fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
