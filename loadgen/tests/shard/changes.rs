@@ -7,7 +7,6 @@ use redisbench_testkit::servers::{RedisCluster, wait_until};
 use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::{Change, ChangeKind};
-use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, assert_sent};
@@ -40,15 +39,12 @@ async fn planned_load(
     plan: &TrialPlan,
     change: impl FnOnce(&mut RedisCluster),
 ) -> Snapshot {
-    let shard = Shard::start(None).await;
-    shard.plan(1, plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(plan).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
     tokio::task::block_in_place(|| change(cluster));
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     let total = &snapshot.total;
     let kinds: Vec<_> = snapshot.errors.iter().map(|error| format!("{} {}", error.count, error.kind)).collect();

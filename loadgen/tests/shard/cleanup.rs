@@ -27,8 +27,7 @@ async fn its_keys_go_and_no_other() {
         redis.ask::<()>(&["SET", key, "kept"]);
     }
     let mut shard = Shard::start(Some(("default", "open sesame"))).await;
-    shard.plan(1, &middle(authenticated(&redis.endpoint()))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&middle(authenticated(&redis.endpoint()))).await;
     assert_eq!(keys(&redis), 250 + 5);
     assert_eq!(shard.cleanup(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
     let snapshot = shard.run(1).await;
@@ -46,8 +45,7 @@ async fn its_keys_go_and_no_other() {
     assert_eq!(redis.ask::<String>(&["GET", "rb:0600"]), "new");
     assert_eq!(shard.snapshot(redisbench_wire::Detail::Full).await.unwrap().body.total, snapshot.total);
     assert!(!shard.log()[before..].contains("open sesame"));
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+    shard.ends_with(0).await;
 }
 
 #[tokio::test]
@@ -84,8 +82,7 @@ async fn what_was_stopped_before_its_start_is_deleted_too() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     let endless = Bound::Duration { nanoseconds: 50 * SECOND };
-    shard.plan(1, &TrialPlan { bound: endless, ..plan(&redis.endpoint()) }).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&TrialPlan { bound: endless, ..plan(&redis.endpoint()) }).await;
     shard.abort(AbortThen::Stop).await.unwrap();
     assert_eq!(shard.cleaned_up().await, 1000);
     assert_eq!(keys(&redis), 0);

@@ -92,6 +92,13 @@ impl Shard {
         Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned(), trial: 0 }
     }
 
+    /// Starts shard 0 with `plan`, and waits until it is armed.
+    pub async fn armed(plan: &TrialPlan) -> Self {
+        let shard = Self::start(None).await;
+        shard.prepared(plan).await;
+        shard
+    }
+
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.directory.path().join(name), text).unwrap();
     }
@@ -207,6 +214,12 @@ impl Shard {
         self.call(Method::PUT, path::RELEASE, &EpochRequest { epoch: 1 }).await
     }
 
+    /// Releases the shard, which must exit with `code`.
+    pub async fn ends_with(&mut self, code: i32) {
+        self.release().await.unwrap();
+        assert_eq!(self.exit_code().await, Some(code), "{}", self.log());
+    }
+
     /// Waits for a phase. Panics on an unexpected failure.
     pub async fn phase(&self, wanted: ShardPhase) -> ShardState {
         eventually(&format!("the shard is {wanted:?}"), async || {
@@ -215,6 +228,18 @@ impl Shard {
             (state.phase == wanted).then_some(state)
         })
         .await
+    }
+
+    /// Sends a plan, and waits until the shard is armed.
+    pub async fn prepared(&self, plan: &TrialPlan) {
+        self.plan(1, plan).await.unwrap();
+        self.phase(ShardPhase::Armed).await;
+    }
+
+    /// Waits until the load has ended, and returns the full snapshot.
+    pub async fn finished(&self) -> Snapshot {
+        self.phase(ShardPhase::Finished).await;
+        self.snapshot(Detail::Full).await.unwrap().body
     }
 
     /// Orders a start in 100 ms. Retries, because on a busy machine the instant may have passed when the shard receives it.
@@ -234,8 +259,7 @@ impl Shard {
     pub async fn run(&self, attempt: u32) -> Snapshot {
         self.phase(ShardPhase::Armed).await;
         self.begin(attempt).await;
-        self.phase(ShardPhase::Finished).await;
-        self.snapshot(Detail::Full).await.unwrap().body
+        self.finished().await
     }
 }
 

@@ -48,8 +48,7 @@ async fn a_trial_counts_what_the_server_counted() {
     let live = shard.snapshot(Detail::Live).await.unwrap().body;
     assert!(live.sequence > snapshot.sequence);
     assert_eq!(live.total, snapshot.total);
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+    shard.ends_with(0).await;
 }
 
 #[tokio::test]
@@ -72,9 +71,7 @@ async fn a_cluster_is_loaded_node_by_node() {
 #[tokio::test]
 async fn a_start_is_accepted_once_and_repeated() {
     let redis = RedisServer::start(&[]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
     let now = shard.clock().await;
     assert_eq!(shard.start_at(1, 1, now).await.unwrap_err().1.body.code, RefusalCode::InstantPassed);
     let accepted = shard.start_at(1, 1, now + SECOND).await.unwrap().body;
@@ -93,9 +90,7 @@ async fn a_start_is_accepted_once_and_repeated() {
 #[tokio::test]
 async fn an_aborted_load_is_kept_and_its_server_left_alone() {
     let redis = RedisServer::start(&[]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     eventually("the load runs", async || {
@@ -103,8 +98,7 @@ async fn an_aborted_load_is_kept_and_its_server_left_alone() {
     })
     .await;
     shard.abort(AbortThen::Stop).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     assert!(snapshot.aborted && snapshot.total.succeeded > 100);
     let calls = redis.calls("get");
@@ -117,8 +111,7 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     let endless = endless(plan(&redis.endpoint()));
-    shard.plan(1, &TrialPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&TrialPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     eventually("the load runs", async || {
@@ -160,8 +153,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
     // Empty slots can change their owner at once.
     let mut plan = TrialPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
     plan.workload.operations = vec![operation("read", 1, "GET __key__")];
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&plan).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     let heir: String = cluster.nodes[1].ask(&["CLUSTER", "MYID"]);
@@ -172,8 +164,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
     }
     eventually("the map is renewed", async || shard.log().contains("the target's map has changed").then_some(())).await;
     shard.abort(AbortThen::Stop).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     assert!(snapshot.total.redirected > 0 && snapshot.total.errors == 0, "{:?}", snapshot.errors);
     let slots = |id: &str| snapshot.nodes.iter().find(|node| node.id == id).map(|node| node.slots);
@@ -188,16 +179,14 @@ async fn a_replica_takes_over_under_load() {
     let heir: String = cluster.nodes[3].ask(&["CLUSTER", "MYID"]);
     let shard = Shard::start(None).await;
     // The only endpoint is the node that will be killed.
-    shard.plan(1, &endless(clustered(&cluster.nodes[0].endpoint()))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&endless(clustered(&cluster.nodes[0].endpoint()))).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
     cluster.nodes[0].kill();
     eventually("the replica is under load", async || (cluster.nodes[3].calls("get") > 0).then_some(())).await;
     shard.abort(AbortThen::Stop).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     let successor = snapshot.nodes.iter().find(|node| node.id == heir);
     assert!(successor.is_some_and(|node| node.requests > 0 && node.slots > 0), "{:?}", snapshot.nodes);
@@ -221,8 +210,7 @@ async fn the_limit_of_a_trial_ends_the_load() {
     let mut shard = Shard::start(None).await;
     let mut plan = endless(plan(&redis.endpoint()));
     plan.limits.trial_nanoseconds = SECOND;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&plan).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     assert_eq!(shard.exit_code().await, Some(75));
@@ -232,9 +220,7 @@ async fn the_limit_of_a_trial_ends_the_load() {
 #[tokio::test]
 async fn a_signal_ends_the_load() {
     let redis = RedisServer::start(&[]);
-    let mut shard = Shard::start(None).await;
-    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let mut shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();
     eventually("the load runs", async || (redis.calls("get") > 0).then_some(())).await;
@@ -254,9 +240,7 @@ fn assert_counters_are_logged(shard: &Shard) {
 #[tokio::test]
 async fn a_lost_target_disarms_the_shard_until_it_is_back() {
     let mut redis = RedisServer::start(&[]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan(&redis.endpoint())).await;
     redis.kill();
     let state = shard.phase(ShardPhase::Preparing).await;
     assert!(state.preparation.connected < 4, "{state:?}");
@@ -279,8 +263,7 @@ async fn the_password_stays_in_its_file() {
     let process = ["cmdline", "environ"].map(|name| {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/{name}", shard.pid())).unwrap()).into_owned()
     });
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0));
+    shard.ends_with(0).await;
     for text in [state, process.concat(), shard.log()] {
         assert!(!text.contains(password) && !text.contains(&shard.token), "{text}");
     }
@@ -292,8 +275,7 @@ async fn a_rotated_password_lets_connections_in_again() {
     let redis = RedisServer::start(&["--requirepass", "before"]);
     let shard = Shard::start(Some(("default", "before"))).await;
     let plan = authenticated(&redis.endpoint());
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&plan).await;
     let mut administrator = redis.connection();
     let mut ask =
         |words: &[&str]| -> redis::Value { redis::cmd(words[0]).arg(&words[1..]).query(&mut administrator).unwrap() };

@@ -2,7 +2,6 @@
 
 use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisCluster;
-use redisbench_wire::ShardPhase;
 use redisbench_wire::plan::AddressMapping;
 
 use crate::client::Shard;
@@ -18,9 +17,7 @@ async fn announced_addresses_are_mapped_in_maps_and_redirects() {
         .collect();
     let mut plan = clustered(&map[0].reachable);
     plan.target.address_map.clone_from(&map);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     // Makes the shard's map stale from the first request on. Empty slots can change their owner at once.
     let (from, to) = (0, 1);
     for slot in cluster.slots(from) {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, TrialPlan};
-use redisbench_wire::{Detail, ShardPhase};
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
@@ -47,8 +46,7 @@ async fn a_name_that_moves_is_followed() {
     // Two addresses. Only the second has a server.
     std::fs::write(&hosts, "127.0.0.9 redis.test\n127.0.0.1 redis.test\n").unwrap();
     let shard = shard_with(&hosts).await;
-    shard.plan(1, &steady(&format!("redis.test:{port}"))).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&steady(&format!("redis.test:{port}"))).await;
     let second = RedisServer::try_start(&["--bind", "127.0.0.2", "--port", &port]).expect("the port is taken");
     let mut other = redis::Client::open(format!("redis://127.0.0.2:{port}")).unwrap().get_connection().unwrap();
     let before = first.calls("get");
@@ -56,8 +54,7 @@ async fn a_name_that_moves_is_followed() {
     eventually("the first is loaded", async || (first.calls("get") > before + 1000).then_some(())).await;
     std::fs::write(&hosts, "127.0.0.2 redis.test\n").unwrap();
     first.kill();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     let total = snapshot.total;
     assert_eq!(total.scheduled, RATE * SECONDS);
     assert!(total.balances() && total.in_flight == 0, "{total:?}");

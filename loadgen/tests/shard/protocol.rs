@@ -122,8 +122,7 @@ async fn waiting_is_told() {
 #[tokio::test]
 async fn a_released_shard_exits_with_0() {
     let mut shard = Shard::start(None).await;
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0));
+    shard.ends_with(0).await;
 }
 
 #[tokio::test]

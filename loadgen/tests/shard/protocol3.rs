@@ -25,8 +25,7 @@ async fn resp3_with_a_user_a_database_and_a_name() {
             plan.target.protocol = protocol;
             plan.target.database = 3;
             let mut shard = Shard::start(Some((user, "secret"))).await;
-            shard.plan(1, &plan).await.unwrap();
-            shard.phase(ShardPhase::Armed).await;
+            shard.prepared(&plan).await;
             let resp = if protocol == Protocol::Resp3 { " resp=3" } else { " resp=2" };
             let connections = connections(&redis);
             assert_eq!(connections.len(), 4, "{connections:?}");
@@ -37,8 +36,7 @@ async fn resp3_with_a_user_a_database_and_a_name() {
             let snapshot = shard.run(1).await;
             assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
             assert_eq!(shard.cleaned_up().await, 1000);
-            shard.release().await.unwrap();
-            assert_eq!(shard.exit_code().await, Some(0));
+            shard.ends_with(0).await;
         }
     }
 }

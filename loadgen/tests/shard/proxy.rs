@@ -3,7 +3,6 @@
 use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, TrialPlan};
-use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
@@ -40,16 +39,13 @@ async fn a_proxy_that_takes_another_server_is_followed() {
     let port = first.address().port().to_string();
     let second = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     let proxy = HaProxy::start(&[&[first.endpoint(), second.endpoint()]]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &steady(&proxy.endpoints()[0])).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&steady(&proxy.endpoints()[0])).await;
     let before = first.calls("get");
     shard.begin(1).await;
     eventually("the first is loaded", async || (first.calls("get") > before + 1000).then_some(())).await;
     first.kill();
     let _: () = second.ask(&["REPLICAOF", "NO", "ONE"]);
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     let (total, errors) = (&snapshot.total, &snapshot.errors);
     println!(

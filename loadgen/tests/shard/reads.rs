@@ -5,7 +5,7 @@ use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, TrialPlan};
 use redisbench_wire::snapshot::{NodeTally, Snapshot};
 use redisbench_wire::topology::ChangeKind;
-use redisbench_wire::{AbortThen, Detail, FailureReason, ShardPhase};
+use redisbench_wire::{AbortThen, FailureReason, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, assert_sent, endless};
@@ -45,9 +45,7 @@ fn node<'s>(snapshot: &'s Snapshot, server: &RedisServer) -> &'s NodeTally {
 #[tokio::test]
 async fn replicas_answer_the_reads_and_primaries_the_rest() {
     let cluster = cluster(&[0, 1]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &reading(&cluster, ReadFrom::Replica)).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&reading(&cluster, ReadFrom::Replica)).await;
     cluster.reset_statistics();
     let snapshot = shard.run(1).await;
     assert_balanced(&snapshot);
@@ -91,16 +89,13 @@ async fn a_replica_that_dies_is_replaced_by_its_primary() {
     let mut plan = reading(&cluster, ReadFrom::PreferReplica);
     plan.load = open_loop(2000);
     plan.bound = Bound::Duration { nanoseconds: 5 * SECOND };
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     shard.begin(1).await;
     eventually("the replica is read from", async || (cluster.nodes[2].calls("get") > 100).then_some(())).await;
     let endpoint = cluster.nodes[2].endpoint();
     cluster.nodes[2].kill();
     tokio::task::block_in_place(|| wait_until("its primary is", || cluster.nodes[0].calls("get") > 0));
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     assert!(snapshot.total.errors < 100, "{:?}", snapshot.errors);
     let [outage] = snapshot.topology.outages.as_slice() else { panic!("{:?}", snapshot.topology) };
@@ -138,9 +133,7 @@ async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     plan.load = open_loop(1000);
     plan.preload = Preload::None;
     plan.workload.operations = vec![operation("read", 1, "GET __key__")];
-    let shard = Shard::start(None).await;
-    shard.plan(1, &endless(plan)).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&endless(plan)).await;
     shard.begin(1).await;
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 100).then_some(())).await;
     tokio::task::block_in_place(|| {
@@ -154,8 +147,7 @@ async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     });
     eventually("the new node is read from", async || (cluster.nodes[2].calls("get") > 10).then_some(())).await;
     shard.abort(AbortThen::Stop).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
     assert_sent(&snapshot.total);

@@ -15,8 +15,7 @@ async fn failure_of(plan: &TrialPlan, credentials: Option<(&str, &str)>) -> Shar
     shard.plan(1, plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
     assert_eq!(shard.state().await.body.failure, Some(failure.clone()), "a failure can be read again");
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(64), "{}", shard.log());
+    shard.ends_with(64).await;
     failure
 }
 
@@ -184,9 +183,7 @@ async fn command_for_administrators() {
     assert_told(&failure, FailureReason::CommandRefused, &parts);
     assert_eq!(redis.calls("set") + redis.calls("get"), 0, "refused before any load");
     plan.workload.options.allow_destructive = true;
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
 }
 
 #[tokio::test]

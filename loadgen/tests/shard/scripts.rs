@@ -3,7 +3,7 @@
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Script, TrialPlan};
-use redisbench_wire::{Detail, FailureReason, ShardPhase};
+use redisbench_wire::{FailureReason, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{SECOND, clustered, open_loop, operation, plan};
@@ -37,9 +37,7 @@ async fn every_primary_has_them_before_the_load() {
     plan.workload.operations.push(operation("call", 1, "FCALL count 1 __key__"));
     plan.workload.operations.push(operation("fixed", 1, &format!("EVALSHA {sha} 1 one-counter __key__")));
     plan.workload.options.functions = vec![Script { name: "counters".into(), source: LIBRARY.into() }];
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     let total = shard.run(1).await.total;
     assert_eq!((total.succeeded, total.errors, total.redirect_hops), (5000, 0, 0));
     // Requests follow the declared keys, also those without a placeholder.
@@ -53,14 +51,11 @@ async fn what_a_server_has_lost_is_loaded_again() {
     let mut plan = counting(plan(&server.endpoint()), &sha(&server));
     plan.load = open_loop(500);
     plan.bound = Bound::Duration { nanoseconds: 6 * SECOND };
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     shard.begin(1).await;
     wait_until("the load runs", || server.calls("evalsha") > 100);
     server.ask::<()>(&["SCRIPT", "FLUSH"]);
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     let [lost] = snapshot.errors.as_slice() else { panic!("{:?}", snapshot.errors) };
     assert_eq!((lost.kind.as_str(), lost.count), ("NOSCRIPT", snapshot.total.errors));
     // Only requests before the next look, at most about 2 s later, fail.
@@ -80,6 +75,5 @@ async fn what_is_no_script_is_named() {
     for part in ["spec.workload.scripts[0].source", "count", "correct it"] {
         assert!(failure.message.contains(part), "{failure:?}");
     }
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(64));
+    shard.ends_with(64).await;
 }

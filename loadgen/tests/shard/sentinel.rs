@@ -9,7 +9,7 @@ use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
 use redisbench_wire::plan::{Bound, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::ChangeKind;
-use redisbench_wire::{Detail, FailureReason, ShardPhase};
+use redisbench_wire::{FailureReason, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
@@ -121,15 +121,12 @@ impl Group {
 
 /// Starts the load, breaks something once the primary has received a part of it, and waits for the end.
 async fn run_and_break(group: &mut Group, breaking: impl FnOnce(&mut Group)) -> Snapshot {
-    let shard = Shard::start(None).await;
-    shard.plan(1, &group.plan()).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&group.plan()).await;
     let before = group.primary.calls("get");
     shard.begin(1).await;
     eventually("the primary is loaded", async || (group.primary.calls("get") > before + 1000).then_some(())).await;
     breaking(group);
-    shard.phase(ShardPhase::Finished).await;
-    shard.snapshot(Detail::Full).await.unwrap().body
+    shard.finished().await
 }
 
 /// Every request is accounted for, and both servers received some.

@@ -2,7 +2,7 @@
 
 use redisbench_testkit::servers::{free_port, wait_until};
 use redisbench_wire::plan::{Bound, Sentinels, Topology, Transport, TrialPlan, Trust};
-use redisbench_wire::{Detail, FailureReason, ShardPhase};
+use redisbench_wire::{FailureReason, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
@@ -61,14 +61,12 @@ async fn a_failover_is_followed_by_a_password_and_tls_that_only_sentinels_have()
     let files = [("sentinel/ca.crt", &*ca), ("sentinel/password", PASSWORD)];
 
     let shard = Shard::start_with(None, &files).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&plan).await;
     let before = primary.calls("get");
     shard.begin(1).await;
     eventually("the primary is loaded", async || (primary.calls("get") > before + 500).then_some(())).await;
     primary.kill();
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert!(snapshot.total.balances(), "{:?}", snapshot.total);
     assert_sent(&snapshot.total);
     assert!(snapshot.total.errors < 500 && replica.calls("get") > 0, "{:?}", snapshot.errors);

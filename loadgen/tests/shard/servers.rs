@@ -27,8 +27,7 @@ async fn measured(shard: &Shard) -> Snapshot {
     shard.phase(ShardPhase::Armed).await;
     let begin = shard.clock().await + 2 * SECOND;
     shard.start_at(1, 1, begin).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    shard.snapshot(Detail::Full).await.unwrap().body
+    shard.finished().await
 }
 
 /// Sums the commands of the mix that all servers executed.
@@ -111,9 +110,7 @@ async fn what_a_script_executes_is_not_taken_for_somebody_elses() {
 async fn commands_that_were_redirected_are_counted_as_refused() {
     let cluster = RedisCluster::steady(3);
     let plan = asking(clustered(&cluster.nodes[0].endpoint()));
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     // Slots that moved after the map was read: the old owner replies MOVED.
     let first = cluster.slots(0).start;
     for slot in first..first + 400 {
@@ -247,7 +244,6 @@ async fn the_connections_of_a_trial_are_closed_before_its_probe_and_made_again_f
     shard.abort(AbortThen::Rearm).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     shard.start_at(1, 2, shard.clock().await + SECOND / 2).await.unwrap();
-    shard.phase(ShardPhase::Finished).await;
-    let second = shard.snapshot(Detail::Full).await.unwrap().body;
+    let second = shard.finished().await;
     assert!(second.attempt == 2 && second.total.succeeded > 0 && second.total.errors == 0, "{second:?}");
 }

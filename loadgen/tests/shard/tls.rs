@@ -120,8 +120,7 @@ async fn failure_of(plan: &TrialPlan, files: &[(&str, &str)]) -> ShardFailure {
     let mut shard = Shard::start_with(None, files).await;
     shard.plan(1, plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(64), "{}", shard.log());
+    shard.ends_with(64).await;
     assert_eq!(failure.reason, FailureReason::TlsFailed, "{failure:?}");
     failure
 }
@@ -150,8 +149,7 @@ async fn assert_runs(
     let asked = server.calls("get") + server.calls("set");
     assert_eq!(asked, snapshot.total.succeeded + snapshot.warmup.succeeded + preloaded);
     assert_eq!(shard.cleaned_up().await, 1000);
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0));
+    shard.ends_with(0).await;
 }
 
 #[tokio::test]
@@ -194,8 +192,7 @@ async fn rotated_certificates_let_connections_in_again() {
     let tls = Tls { client_certificate: true, ..trusting(Trust::Mounted) };
     let plan = within(tls, &secure.endpoint("localhost"));
     let shard = Shard::start_with(None, &files).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&plan).await;
 
     let client = after.issue("bench");
     shard.write("target-tls/ca.crt", &after.pem());

@@ -22,9 +22,7 @@ fn short(redis: &RedisServer) -> TrialPlan {
 #[tokio::test]
 async fn no_connection_is_left_between_two_trials() {
     let redis = RedisServer::start(&[]);
-    let mut shard = Shard::start(None).await;
-    shard.plan(1, &short(&redis)).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let mut shard = Shard::armed(&short(&redis)).await;
     assert_eq!(shard.drain(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
     let first = shard.run(1).await;
     assert_eq!((first.total.succeeded, connections(&redis)), (50, 3));
@@ -35,13 +33,11 @@ async fn no_connection_is_left_between_two_trials() {
     assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
 
     shard.trial = 1;
-    shard.plan(1, &short(&redis)).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    shard.prepared(&short(&redis)).await;
     assert_eq!(connections(&redis), 3);
     let second = shard.run(1).await;
     assert_eq!((second.total.succeeded, second.attempt), (50, 1));
-    shard.release().await.unwrap();
-    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+    shard.ends_with(0).await;
 }
 
 #[tokio::test]
@@ -55,9 +51,7 @@ async fn elements_are_added_before_the_load_by_each_shard_its_part() {
     plan.workload.operations.truncate(1);
     plan.workload.operations[0].arguments = words("ZPOPMIN z");
     plan.bound = Bound::Requests { count: 1200, max_nanoseconds: 10 * SECOND };
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(&plan).await;
     // The distinct ones of the first of four shards.
     assert_eq!(redis.ask::<u64>(&["ZCARD", "z"]), 250);
     let snapshot = shard.run(1).await;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, TrialPlan, Values, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
-use redisbench_wire::{Detail, ShardPhase};
 
 use crate::changes::{id, manage};
 use crate::client::{Shard, eventually};
@@ -37,16 +36,13 @@ async fn under_load(
     before: impl FnOnce(&mut RedisCluster),
     change: impl FnOnce(&mut RedisCluster),
 ) -> Snapshot {
-    let shard = Shard::start(None).await;
-    shard.plan(1, plan).await.unwrap();
-    shard.phase(ShardPhase::Armed).await;
+    let shard = Shard::armed(plan).await;
     tokio::task::block_in_place(|| before(cluster));
     cluster.reset_statistics();
     shard.begin(1).await;
     eventually("the load runs", async || (cluster.nodes[0].calls("set") > 200).then_some(())).await;
     tokio::task::block_in_place(|| change(cluster));
-    shard.phase(ShardPhase::Finished).await;
-    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
     snapshot
 }
