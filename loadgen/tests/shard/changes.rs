@@ -10,7 +10,7 @@ use redisbench_wire::topology::{Change, ChangeKind};
 
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, assert_sent};
-use crate::plans::{SECOND, clustered, open_loop};
+use crate::plans::{SECOND, clustered, steady};
 use crate::windows::{window, windows};
 
 const RATE: u64 = 2000;
@@ -18,9 +18,8 @@ const LENGTH: u64 = 10;
 
 /// Long enough for a failover with its timeout of half a second.
 fn plan_of(cluster: &RedisCluster) -> TrialPlan {
-    let mut plan = clustered(&cluster.nodes[1].endpoint());
-    plan.load = open_loop(RATE);
-    plan.bound = Bound::Duration { nanoseconds: LENGTH * SECOND };
+    // The only endpoint is the node that tests kill.
+    let mut plan = steady(clustered(&cluster.nodes[0].endpoint()), RATE, LENGTH);
     plan.warmup_nanoseconds = 0;
     plan.connections = 12;
     plan.timeouts.request_nanoseconds = 2 * SECOND;
@@ -40,8 +39,7 @@ async fn planned_load(
     change: impl FnOnce(&mut RedisCluster),
 ) -> Snapshot {
     let shard = Shard::armed(plan).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
+    shard.begin(1).await;
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
     tokio::task::block_in_place(|| change(cluster));
     let snapshot = shard.finished().await;
@@ -110,6 +108,19 @@ pub fn manage(arguments: &[&str]) {
 
 pub fn id(cluster: &RedisCluster, node: usize) -> String {
     cluster.nodes[node].ask(&["CLUSTER", "MYID"])
+}
+
+/// Deletes the keys of a slot, which then changes its owner at once.
+pub fn hand_over(cluster: &RedisCluster, slot: usize, from: usize, to: usize) {
+    let slot = u16::try_from(slot).unwrap();
+    let keys: Vec<String> = cluster.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
+    for key in keys {
+        cluster.nodes[from].ask::<()>(&["DEL", &key]);
+    }
+    // The new owner first, and all others, so that none takes it back.
+    for node in (to..cluster.nodes.len()).chain(0..to) {
+        cluster.set_slot(node, slot, "NODE", to);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,8 +56,7 @@ async fn a_shard_leaves_the_parts_of_others() {
     let bound = Bound::Requests { count: 20_000, max_nanoseconds: 30 * SECOND };
     let mut plan = TrialPlan { shards: 4, connections: 16, bound, ..plan(&redis.endpoint()) };
     plan.workload.operations.remove(0);
-    shard.plan(1, &plan).await.unwrap();
-    shard.run(1).await;
+    shard.run_plan(&plan).await;
     let all = keys(&redis);
     assert!(all > 900, "{all}");
     assert_eq!(shard.cleaned_up().await, 250);
@@ -70,8 +69,7 @@ async fn in_a_cluster_they_go_from_every_node() {
     let cluster = RedisCluster::steady(3);
     let sum = || cluster.nodes.iter().map(keys).sum::<u64>();
     let shard = Shard::start(None).await;
-    shard.plan(1, &clustered(&cluster.nodes[1].endpoint())).await.unwrap();
-    shard.run(1).await;
+    shard.run_plan(&clustered(&cluster.nodes[1].endpoint())).await;
     assert_eq!(sum(), 1000);
     assert_eq!(shard.cleaned_up().await, 1000);
     assert_eq!(sum(), 0);
@@ -106,8 +104,7 @@ async fn who_wrote_nothing_asks_nobody() {
 async fn a_target_that_is_gone_is_a_failure_with_a_reason() {
     let mut redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
-    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
-    shard.run(1).await;
+    shard.run_plan(&plan(&redis.endpoint())).await;
     redis.kill();
     let failure = crate::client::eventually("the deletion is given up", async || {
         let state = shard.cleanup(1).await.unwrap().body;

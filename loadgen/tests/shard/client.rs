@@ -255,6 +255,12 @@ impl Shard {
         }
     }
 
+    /// Sends a plan, and runs its first attempt.
+    pub async fn run_plan(&self, plan: &TrialPlan) -> Snapshot {
+        self.plan(1, plan).await.unwrap();
+        self.run(1).await
+    }
+
     /// Runs an attempt from Armed to the full snapshot.
     pub async fn run(&self, attempt: u32) -> Snapshot {
         self.phase(ShardPhase::Armed).await;

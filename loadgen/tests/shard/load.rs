@@ -54,9 +54,7 @@ async fn a_trial_counts_what_the_server_counted() {
 #[tokio::test]
 async fn a_cluster_is_loaded_node_by_node() {
     let cluster = RedisCluster::start(3);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &clustered(&cluster.nodes[1].endpoint())).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&clustered(&cluster.nodes[1].endpoint())).await;
     assert_balanced(&snapshot);
     assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (5000, 0), "{:?}", snapshot.errors);
     assert_eq!(snapshot.nodes.iter().map(|node| node.requests).sum::<u64>(), 5000);
@@ -91,8 +89,7 @@ async fn a_start_is_accepted_once_and_repeated() {
 async fn an_aborted_load_is_kept_and_its_server_left_alone() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
+    shard.begin(1).await;
     eventually("the load runs", async || {
         (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 100).then_some(())
     })
@@ -133,11 +130,9 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
 async fn trials_follow_one_another() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::start(None).await;
-    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
-    let first = shard.run(1).await;
+    let first = shard.run_plan(&plan(&redis.endpoint())).await;
     shard.trial = 1;
-    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
-    let second = shard.run(1).await;
+    let second = shard.run_plan(&plan(&redis.endpoint())).await;
     assert_balanced(&second);
     assert_eq!((first.total.succeeded, second.total.succeeded), (5000, 5000));
     assert_eq!(shard.state().await.trial, Some(1));
@@ -154,8 +149,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
     let mut plan = TrialPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
     plan.workload.operations = vec![operation("read", 1, "GET __key__")];
     shard.prepared(&plan).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
+    shard.begin(1).await;
     let heir: String = cluster.nodes[1].ask(&["CLUSTER", "MYID"]);
     for slot in 0..100 {
         for node in cluster.nodes.iter().rev() {
@@ -173,33 +167,12 @@ async fn a_moved_slot_is_seen_in_the_map() {
 }
 
 #[tokio::test]
-async fn a_replica_takes_over_under_load() {
-    let mut cluster = RedisCluster::start(3);
-    cluster.add_replica(0);
-    let heir: String = cluster.nodes[3].ask(&["CLUSTER", "MYID"]);
-    let shard = Shard::start(None).await;
-    // The only endpoint is the node that will be killed.
-    shard.prepared(&endless(clustered(&cluster.nodes[0].endpoint()))).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
-    eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
-    cluster.nodes[0].kill();
-    eventually("the replica is under load", async || (cluster.nodes[3].calls("get") > 0).then_some(())).await;
-    shard.abort(AbortThen::Stop).await.unwrap();
-    let snapshot = shard.finished().await;
-    assert_balanced(&snapshot);
-    let successor = snapshot.nodes.iter().find(|node| node.id == heir);
-    assert!(successor.is_some_and(|node| node.requests > 0 && node.slots > 0), "{:?}", snapshot.nodes);
-}
-
-#[tokio::test]
 async fn a_finished_shard_that_nobody_asks_ends_with_its_counters_in_the_log() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::start(None).await;
     let mut plan = plan(&redis.endpoint());
     plan.limits.finished_nanoseconds = 2 * SECOND;
-    shard.plan(1, &plan).await.unwrap();
-    shard.run(1).await;
+    shard.run_plan(&plan).await;
     assert_eq!(shard.exit_code().await, Some(75));
     assert_counters_are_logged(&shard);
 }
@@ -211,8 +184,7 @@ async fn the_limit_of_a_trial_ends_the_load() {
     let mut plan = endless(plan(&redis.endpoint()));
     plan.limits.trial_nanoseconds = SECOND;
     shard.prepared(&plan).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
+    shard.begin(1).await;
     assert_eq!(shard.exit_code().await, Some(75));
     assert_counters_are_logged(&shard);
 }
@@ -221,8 +193,7 @@ async fn the_limit_of_a_trial_ends_the_load() {
 async fn a_signal_ends_the_load() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
-    let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
+    shard.begin(1).await;
     eventually("the load runs", async || (redis.calls("get") > 0).then_some(())).await;
     shard.terminate();
     assert_eq!(shard.exit_code().await, Some(75));
@@ -256,8 +227,7 @@ async fn the_password_stays_in_its_file() {
     let password = "a-password-like-no-other";
     let redis = RedisServer::start(&["--requirepass", password]);
     let mut shard = Shard::start(Some(("default", &format!("{password}\n")))).await;
-    shard.plan(1, &authenticated(&redis.endpoint())).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = shard.run_plan(&authenticated(&redis.endpoint())).await;
     assert_eq!(snapshot.total.succeeded, 5000);
     let state = format!("{:?}{snapshot:?}", shard.state().await);
     let process = ["cmdline", "environ"].map(|name| {

@@ -4,6 +4,7 @@ use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisCluster;
 use redisbench_wire::plan::AddressMapping;
 
+use crate::changes::hand_over;
 use crate::client::Shard;
 use crate::plans::clustered;
 
@@ -18,24 +19,9 @@ async fn announced_addresses_are_mapped_in_maps_and_redirects() {
     let mut plan = clustered(&map[0].reachable);
     plan.target.address_map.clone_from(&map);
     let shard = Shard::armed(&plan).await;
-    // Makes the shard's map stale from the first request on. Empty slots can change their owner at once.
-    let (from, to) = (0, 1);
-    for slot in cluster.slots(from) {
-        let slot = u16::try_from(slot).unwrap();
-        let keys: u64 = cluster.nodes[from].ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
-        if keys == 0 {
-            continue;
-        }
-        let id = &cluster.ids()[to];
-        let listed: Vec<String> = cluster.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
-        for key in &listed {
-            let _: u64 = cluster.nodes[from].ask(&["DEL", key]);
-        }
-        for node in [to, from] {
-            let _: () = cluster.nodes[node].ask(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", id]);
-        }
-        break;
-    }
+    // Makes the shard's map stale from the first request on.
+    let has_keys = |slot: &usize| cluster.nodes[0].ask::<u64>(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]) > 0;
+    hand_over(&cluster, cluster.slots(0).find(has_keys).unwrap(), 0, 1);
     let snapshot = shard.run(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     // The first redirect updates the shard's map, maybe during the warm-up.

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, TrialPlan};
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
 use crate::load::assert_sent;
-use crate::plans::{SECOND, open_loop, plan};
+use crate::plans::{SECOND, plan, steady};
 
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;
@@ -28,14 +27,6 @@ async fn shard_with(hosts: &Path) -> Shard {
     Shard::start_by(None, &[], own_hosts).await
 }
 
-fn steady(endpoint: &str) -> TrialPlan {
-    let mut plan = plan(endpoint);
-    plan.timeouts.request_nanoseconds = SECOND;
-    plan.load = open_loop(RATE);
-    plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
-    plan
-}
-
 #[tokio::test]
 #[ignore = "gives a process names of its own, which needs root: make test-selfcheck"]
 async fn a_name_that_moves_is_followed() {
@@ -46,7 +37,9 @@ async fn a_name_that_moves_is_followed() {
     // Two addresses. Only the second has a server.
     std::fs::write(&hosts, "127.0.0.9 redis.test\n127.0.0.1 redis.test\n").unwrap();
     let shard = shard_with(&hosts).await;
-    shard.prepared(&steady(&format!("redis.test:{port}"))).await;
+    let mut plan = steady(plan(&format!("redis.test:{port}")), RATE, SECONDS);
+    plan.timeouts.request_nanoseconds = SECOND;
+    shard.prepared(&plan).await;
     let second = RedisServer::try_start(&["--bind", "127.0.0.2", "--port", &port]).expect("the port is taken");
     let mut other = redis::Client::open(format!("redis://127.0.0.2:{port}")).unwrap().get_connection().unwrap();
     let before = first.calls("get");

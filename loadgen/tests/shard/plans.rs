@@ -26,6 +26,11 @@ pub fn plan(endpoint: &str) -> TrialPlan {
     plan
 }
 
+/// `plan` with a constant rate per second for these seconds.
+pub fn steady(plan: TrialPlan, rate: u64, seconds: u64) -> TrialPlan {
+    TrialPlan { load: open_loop(rate), bound: Bound::Duration { nanoseconds: seconds * SECOND }, ..plan }
+}
+
 /// The same plan with credentials.
 pub fn authenticated(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);

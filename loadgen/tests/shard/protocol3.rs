@@ -1,11 +1,12 @@
 //! RESP3 to the target, against real servers.
 
 use redisbench_testkit::servers::RedisServer;
+use redisbench_wire::FailureReason;
 use redisbench_wire::plan::Protocol;
-use redisbench_wire::{FailureReason, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{authenticated, operation, plan};
+use crate::refusals::assert_refused;
 
 /// The entries of the load's connections in the server's client list.
 fn connections(redis: &RedisServer) -> Vec<String> {
@@ -57,9 +58,7 @@ async fn every_type_of_reply_counts_once() {
     let _: () = redis.ask(&["SADD", "set", "a", "b"]);
     let _: () = redis.ask(&["ZADD", "sorted", "1.5", "a"]);
     let _: String = redis.ask(&["XADD", "stream", "*", "field", "value"]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&plan).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     let nulls = &snapshot.operations[0];
     assert_eq!(nulls.nil_replies, nulls.tally.succeeded);
@@ -74,9 +73,6 @@ async fn a_server_without_resp3_is_told() {
     let redis = RedisServer::start(&["--rename-command", "HELLO", ""]);
     let mut plan = plan(&redis.endpoint());
     plan.target.protocol = Protocol::Resp3;
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    assert_eq!(failure.reason, FailureReason::WrongTopology);
-    assert!(failure.message.contains("does not support RESP3: set spec.targets[0].protocol to RESP2"), "{failure:?}");
+    let parts = ["does not support RESP3: set spec.targets[0].protocol to RESP2"];
+    assert_refused(&plan, FailureReason::WrongTopology, &parts).await;
 }

@@ -2,30 +2,19 @@
 
 use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, TrialPlan};
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
-use crate::plans::{SECOND, open_loop, plan};
+use crate::plans::{SECOND, plan, steady};
 
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;
-
-fn steady(endpoint: &str) -> TrialPlan {
-    let mut plan = plan(endpoint);
-    plan.load = open_loop(RATE);
-    plan.timeouts.request_nanoseconds = SECOND;
-    plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
-    plan
-}
 
 #[tokio::test]
 async fn a_proxy_is_loaded_as_its_server_would_be() {
     let redis = RedisServer::start(&[]);
     let proxy = HaProxy::start(&[&[redis.endpoint()]]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan(&proxy.endpoints()[0])).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&plan(&proxy.endpoints()[0])).await;
     assert_balanced(&snapshot);
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     let all = snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands;
@@ -39,7 +28,9 @@ async fn a_proxy_that_takes_another_server_is_followed() {
     let port = first.address().port().to_string();
     let second = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     let proxy = HaProxy::start(&[&[first.endpoint(), second.endpoint()]]);
-    let shard = Shard::armed(&steady(&proxy.endpoints()[0])).await;
+    let mut plan = steady(plan(&proxy.endpoints()[0]), RATE, SECONDS);
+    plan.timeouts.request_nanoseconds = SECOND;
+    let shard = Shard::armed(&plan).await;
     let before = first.calls("get");
     shard.begin(1).await;
     eventually("the first is loaded", async || (first.calls("get") > before + 1000).then_some(())).await;

@@ -2,14 +2,15 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, TrialPlan};
+use redisbench_wire::plan::{Preload, READS, ReadFrom, TrialPlan};
 use redisbench_wire::snapshot::{NodeTally, Snapshot};
 use redisbench_wire::topology::ChangeKind;
-use redisbench_wire::{AbortThen, FailureReason, ShardPhase};
+use redisbench_wire::{AbortThen, FailureReason};
 
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, assert_sent, endless};
-use crate::plans::{SECOND, clustered, open_loop, operation};
+use crate::plans::{clustered, open_loop, operation, steady};
+use crate::refusals::assert_refused;
 
 fn reading(cluster: &RedisCluster, from: ReadFrom) -> TrialPlan {
     let mut plan = clustered(&cluster.nodes[0].endpoint());
@@ -67,16 +68,10 @@ async fn replicas_answer_the_reads_and_primaries_the_rest() {
 #[tokio::test]
 async fn a_slot_without_a_replica_is_refused_or_read_from_its_primary() {
     let cluster = cluster(&[1]);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &reading(&cluster, ReadFrom::Replica)).await.unwrap();
-    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    assert_eq!(failure.reason, FailureReason::WrongTopology);
     let parts = ["8192 of 16384 slots have no replica", &cluster.nodes[0].endpoint(), "cluster.readFrom"];
-    assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure:?}");
+    assert_refused(&reading(&cluster, ReadFrom::Replica), FailureReason::WrongTopology, &parts).await;
 
-    let shard = Shard::start(None).await;
-    shard.plan(1, &reading(&cluster, ReadFrom::PreferReplica)).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&reading(&cluster, ReadFrom::PreferReplica)).await;
     assert_balanced(&snapshot);
     assert_eq!((snapshot.total.errors, snapshot.total.redirected), (0, 0), "{:?}", snapshot.errors);
     assert!(cluster.nodes[0].calls("get") > 0 && cluster.nodes[2].calls("get") > 0);
@@ -86,10 +81,7 @@ async fn a_slot_without_a_replica_is_refused_or_read_from_its_primary() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_dies_is_replaced_by_its_primary() {
     let mut cluster = with_replicas(RedisCluster::start(2), &[0]);
-    let mut plan = reading(&cluster, ReadFrom::PreferReplica);
-    plan.load = open_loop(2000);
-    plan.bound = Bound::Duration { nanoseconds: 5 * SECOND };
-    let shard = Shard::armed(&plan).await;
+    let shard = Shard::armed(&steady(reading(&cluster, ReadFrom::PreferReplica), 2000, 5)).await;
     shard.begin(1).await;
     eventually("the replica is read from", async || (cluster.nodes[2].calls("get") > 100).then_some(())).await;
     let endpoint = cluster.nodes[2].endpoint();
@@ -115,9 +107,7 @@ async fn a_user_that_may_not_ask_for_shards_asks_for_slots() {
     }
     let mut plan = reading(&cluster, ReadFrom::Replica);
     plan.target.authenticate = true;
-    let shard = Shard::start(Some(("u", "secret"))).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(Some(("u", "secret"))).await.run_plan(&plan).await;
     assert_balanced(&snapshot);
     assert_eq!((snapshot.total.errors, snapshot.total.redirected), (0, 0), "{:?}", snapshot.errors);
     assert_eq!((snapshot.topology.primaries, snapshot.topology.replicas), (2, 2));

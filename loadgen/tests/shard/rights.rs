@@ -14,9 +14,7 @@ const LOGIN: Option<(&str, &str)> = Some(("bench", "secret"));
 async fn a_workload_needs_its_commands_only() {
     let redis = RedisServer::start(&[]);
     let _: () = redis.ask(&[&USER[..], &["+get", "+set"]].concat());
-    let shard = Shard::start(LOGIN).await;
-    shard.plan(1, &authenticated(&redis.endpoint())).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(LOGIN).await.run_plan(&authenticated(&redis.endpoint())).await;
     assert_balanced(&snapshot);
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
 }
@@ -29,8 +27,6 @@ async fn a_cluster_must_show_its_map() {
     }
     let mut plan = clustered(&cluster.nodes[0].endpoint());
     plan.target.authenticate = true;
-    let shard = Shard::start(LOGIN).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(LOGIN).await.run_plan(&plan).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
 }

@@ -2,11 +2,12 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Script, TrialPlan};
-use redisbench_wire::{FailureReason, ShardPhase};
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{Preload, Script, TrialPlan};
 
 use crate::client::Shard;
-use crate::plans::{SECOND, clustered, open_loop, operation, plan};
+use crate::plans::{clustered, operation, plan, steady};
+use crate::refusals::assert_refused;
 
 const SOURCE: &str = "return redis.call('INCR', KEYS[1])";
 const LIBRARY: &str =
@@ -15,7 +16,7 @@ const LIBRARY: &str =
 /// Counters, incremented by the script with digest `sha`.
 fn counting(plan: TrialPlan, sha: &str) -> TrialPlan {
     let mut plan = plan;
-    plan.preload = redisbench_wire::plan::Preload::None;
+    plan.preload = Preload::None;
     plan.workload.keys.prefix = "counter:".into();
     plan.workload.operations = vec![operation("count", 1, &format!("EVALSHA {sha} 1 __key__"))];
     plan.workload.options.scripts = vec![Script { name: "count".into(), source: SOURCE.into() }];
@@ -48,10 +49,8 @@ async fn every_primary_has_them_before_the_load() {
 #[tokio::test]
 async fn what_a_server_has_lost_is_loaded_again() {
     let server = RedisServer::start(&[]);
-    let mut plan = counting(plan(&server.endpoint()), &sha(&server));
-    plan.load = open_loop(500);
-    plan.bound = Bound::Duration { nanoseconds: 6 * SECOND };
-    let shard = Shard::armed(&plan).await;
+    let plan = counting(plan(&server.endpoint()), &sha(&server));
+    let shard = Shard::armed(&steady(plan, 500, 6)).await;
     shard.begin(1).await;
     wait_until("the load runs", || server.calls("evalsha") > 100);
     server.ask::<()>(&["SCRIPT", "FLUSH"]);
@@ -68,12 +67,6 @@ async fn what_is_no_script_is_named() {
     let server = RedisServer::start(&[]);
     let mut plan = counting(plan(&server.endpoint()), "0000000000000000000000000000000000000000");
     plan.workload.options.scripts[0].source = "this is no Lua".into();
-    let mut shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    assert_eq!(failure.reason, FailureReason::CommandRefused);
-    for part in ["spec.workload.scripts[0].source", "count", "correct it"] {
-        assert!(failure.message.contains(part), "{failure:?}");
-    }
-    shard.ends_with(64).await;
+    let parts = ["spec.workload.scripts[0].source", "count", "correct it"];
+    assert_refused(&plan, FailureReason::CommandRefused, &parts).await;
 }

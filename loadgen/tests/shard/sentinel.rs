@@ -6,15 +6,16 @@ use std::process::{Command, Stdio};
 use redisbench_testkit::log::{Log, TOLERANCE, assert_begins, assert_ends, is_timed, now};
 use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
-use redisbench_wire::plan::{Bound, Topology, TrialPlan};
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::ChangeKind;
-use redisbench_wire::{FailureReason, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_sent;
-use crate::plans::{SECOND, open_loop, plan};
+use crate::plans::{SECOND, plan, steady};
+use crate::refusals::assert_refused;
 use crate::windows::{window, windows};
 
 const RATE: u64 = 2000;
@@ -82,6 +83,14 @@ impl Sentinel {
     }
 }
 
+/// The plan for the primary `name` of the sentinel at `endpoint`.
+pub fn watched(endpoint: &str, name: &str) -> TrialPlan {
+    let mut plan = plan(endpoint);
+    plan.target.topology = Topology::Sentinel;
+    plan.target.master_name = Some(name.into());
+    plan
+}
+
 /// A primary and its replica.
 pub fn pair() -> (RedisServer, RedisServer) {
     let primary = RedisServer::start(&[]);
@@ -108,13 +117,9 @@ impl Group {
     }
 
     fn plan(&self) -> TrialPlan {
-        let mut plan = plan(&self.sentinels[0].endpoint());
+        let mut plan = steady(watched("", "mymaster"), RATE, SECONDS);
         plan.target.endpoints = self.sentinels.iter().map(Sentinel::endpoint).collect();
-        plan.target.topology = Topology::Sentinel;
-        plan.target.master_name = Some("mymaster".into());
         plan.timeouts.request_nanoseconds = SECOND;
-        plan.load = open_loop(RATE);
-        plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
         plan
     }
 }
@@ -189,21 +194,11 @@ async fn what_is_no_sentinel_or_knows_no_such_primary_is_told() {
     let redis = RedisServer::start(&[]);
     let sentinel = Sentinel::start(&redis);
     wait_until("the sentinel answers", || sentinel.ask(&["PING"]).is_ok());
-    let sentinel_plan = |endpoint: String, name: &str| {
-        let mut plan = plan(&endpoint);
-        plan.target.topology = Topology::Sentinel;
-        plan.target.master_name = Some(name.into());
-        plan
-    };
     for (plan, parts) in [
-        (sentinel_plan(redis.endpoint(), "mymaster"), ["is not a sentinel", "spec.targets[0].type: Standalone"]),
-        (sentinel_plan(sentinel.endpoint(), "other"), ["has no master \"other\"", "that it has: mymaster"]),
+        (watched(&redis.endpoint(), "mymaster"), ["is not a sentinel", "spec.targets[0].type: Standalone"]),
+        (watched(&sentinel.endpoint(), "other"), ["has no master \"other\"", "that it has: mymaster"]),
         (plan(&sentinel.endpoint()), ["is a sentinel", "spec.targets[0].type: Sentinel"]),
     ] {
-        let shard = Shard::start(None).await;
-        shard.plan(1, &plan).await.unwrap();
-        let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-        assert_eq!(failure.reason, FailureReason::WrongTopology, "{failure:?}");
-        assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure:?}");
+        assert_refused(&plan, FailureReason::WrongTopology, &parts).await;
     }
 }

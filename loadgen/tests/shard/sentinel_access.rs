@@ -1,14 +1,15 @@
 //! Access to real sentinels: their own password, TLS, or neither while the servers use them.
 
 use redisbench_testkit::servers::{free_port, wait_until};
-use redisbench_wire::plan::{Bound, Sentinels, Topology, Transport, TrialPlan, Trust};
-use redisbench_wire::{FailureReason, ShardPhase};
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{Sentinels, Transport, TrialPlan, Trust};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_sent;
-use crate::plans::{SECOND, open_loop, plan};
-use crate::sentinel::{Sentinel, pair};
+use crate::plans::steady;
+use crate::refusals::{assert_refused, assert_refused_with};
+use crate::sentinel::{Sentinel, pair, watched};
 use crate::tls::{Authority, Pair, Secure, trusting};
 
 const PASSWORD: &str = "watch";
@@ -30,19 +31,9 @@ fn lines(directory: &TempDir, port: u16, (certificate, key): &Pair, authority: &
 }
 
 fn asking(sentinel: &str, own: Option<Sentinels>) -> TrialPlan {
-    let mut plan = plan(sentinel);
-    plan.target.topology = Topology::Sentinel;
-    plan.target.master_name = Some("mymaster".into());
+    let mut plan = watched(sentinel, "mymaster");
     plan.target.sentinels = own;
     plan
-}
-
-async fn assert_refused(plan: &TrialPlan, files: &[(&str, &str)], reason: FailureReason, parts: &[&str]) {
-    let shard = Shard::start_with(None, files).await;
-    shard.plan(1, plan).await.unwrap();
-    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    assert_eq!(failure.reason, reason, "{failure:?}");
-    assert!(parts.iter().all(|part| failure.message.contains(part)), "{parts:?} in {failure:?}");
 }
 
 #[tokio::test]
@@ -54,9 +45,7 @@ async fn a_failover_is_followed_by_a_password_and_tls_that_only_sentinels_have()
     let sentinel = Sentinel::start_with(primary.address().port(), 1, &lines);
     wait_until("the sentinel knows the replica", || sentinel.is_ready(0));
     let own = Sentinels { authenticate: true, transport: Transport::Tls(trusting(Trust::Mounted)) };
-    let mut plan = asking(&format!("localhost:{port}"), Some(own));
-    plan.load = open_loop(1000);
-    plan.bound = Bound::Duration { nanoseconds: 5 * SECOND };
+    let plan = steady(asking(&format!("localhost:{port}"), Some(own)), 1000, 5);
     let ca = authority.pem();
     let files = [("sentinel/ca.crt", &*ca), ("sentinel/password", PASSWORD)];
 
@@ -71,20 +60,18 @@ async fn a_failover_is_followed_by_a_password_and_tls_that_only_sentinels_have()
     assert_sent(&snapshot.total);
     assert!(snapshot.total.errors < 500 && replica.calls("get") > 0, "{:?}", snapshot.errors);
 
-    let refused = async |files: &[(&str, &str)], reason, parts: &[&str]| {
-        assert_refused(&plan, files, reason, parts).await;
-    };
     let wrong = [files[0], ("sentinel/password", "guessed")];
     let parts = ["sentinel localhost", "refused the password", "check spec.targets[0].sentinel.auth.secretRef"];
-    refused(&wrong, FailureReason::AuthenticationFailed, &parts).await;
+    assert_refused_with(&plan, None, &wrong, FailureReason::AuthenticationFailed, &parts).await;
     let parts = ["the password could not be read", "spec.targets[0].sentinel.auth.secretRef"];
-    refused(&files[..1], FailureReason::AuthenticationFailed, &parts).await;
+    assert_refused_with(&plan, None, &files[..1], FailureReason::AuthenticationFailed, &parts).await;
     let stranger = Authority::new().pem();
     let parts = ["spec.targets[0].sentinel.transport.tls.caSecretRef", "unknown issuer"];
-    refused(&[("sentinel/ca.crt", &*stranger), files[1]], FailureReason::TlsFailed, &parts).await;
+    assert_refused_with(&plan, None, &[("sentinel/ca.crt", &*stranger), files[1]], FailureReason::TlsFailed, &parts)
+        .await;
     let without = asking(&sentinel.endpoint(), None);
     let parts = ["needs a password: set spec.targets[0].sentinel.auth.secretRef"];
-    assert_refused(&without, &[], FailureReason::AuthenticationFailed, &parts).await;
+    assert_refused(&without, FailureReason::AuthenticationFailed, &parts).await;
 }
 
 #[tokio::test]
@@ -110,12 +97,10 @@ async fn sentinels_of_servers_within_tls_are_within_it_too_unless_they_are_said_
     };
     let plain = Sentinels { authenticate: false, transport: Transport::Plain };
     for (endpoint, own) in [(format!("localhost:{port}"), None), (sentinel.endpoint(), Some(plain.clone()))] {
-        let shard = Shard::start_with(None, &files).await;
-        shard.plan(1, &within(asking(&endpoint, own))).await.unwrap();
-        let snapshot = shard.run(1).await;
+        let snapshot = Shard::start_with(None, &files).await.run_plan(&within(asking(&endpoint, own))).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     }
     let wrong = within(asking(&format!("localhost:{port}"), Some(plain)));
     let parts = ["uses TLS: set spec.targets[0].sentinel.transport.tls"];
-    assert_refused(&wrong, &files, FailureReason::TlsFailed, &parts).await;
+    assert_refused_with(&wrong, None, &files, FailureReason::TlsFailed, &parts).await;
 }

@@ -6,6 +6,7 @@ use redisbench_wire::plan::{Bound, Preload, Transaction, TrialPlan};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
 use redisbench_wire::{AbortThen, Detail, Probe, ShardPhase};
 
+use crate::changes::hand_over;
 use crate::client::{Shard, eventually};
 use crate::load::assert_sent;
 use crate::open_loop::open_loop;
@@ -16,10 +17,11 @@ fn asking(mut plan: TrialPlan) -> TrialPlan {
     plan
 }
 
-async fn run(plan: &TrialPlan) -> Snapshot {
+async fn run(plan: &TrialPlan) -> (Shard, Snapshot) {
     let shard = Shard::start(None).await;
     shard.plan(1, plan).await.unwrap();
-    measured(&shard).await
+    let snapshot = measured(&shard).await;
+    (shard, snapshot)
 }
 
 /// Runs an attempt from Armed to the full snapshot. Like a conductor, leaves time to query the servers before the start.
@@ -47,7 +49,7 @@ fn executed(snapshot: &Snapshot) -> ServerCommands {
 async fn a_server_counts_what_was_sent_and_what_was_there_before_is_not_it() {
     let server = RedisServer::start(&[]);
     server.ask::<()>(&["SET", "before", "x"]);
-    let snapshot = run(&asking(plan(&server.endpoint()))).await;
+    let (_, snapshot) = run(&asking(plan(&server.endpoint()))).await;
     let servers = snapshot.servers.as_ref().unwrap();
     assert!(servers.not_compared.is_empty() && servers.nodes.len() == 1, "{servers:?}");
     let commands = executed(&snapshot);
@@ -65,7 +67,7 @@ async fn processor_time_is_that_of_the_measurement() {
     let server = RedisServer::start(&[]);
     let mut plan = asking(plan(&server.endpoint()));
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let snapshot = run(&plan).await;
+    let (_, snapshot) = run(&plan).await;
     let cpu = snapshot.servers.as_ref().unwrap().nodes[0].cpu.unwrap();
     assert!(cpu.main_thread, "{cpu:?}");
     let about = 28 * SECOND / 10..=35 * SECOND / 10;
@@ -84,7 +86,7 @@ async fn transactions_count_by_themselves() {
     let mut plan = asking(plan(&server.endpoint()));
     plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
     plan.workload.options.transaction = Some(Transaction { size: 5, shared_keys: false });
-    let snapshot = run(&plan).await;
+    let (_, snapshot) = run(&plan).await;
     let commands = executed(&snapshot);
     assert_eq!(commands.calls, 5 * (snapshot.total.succeeded + snapshot.warmup.succeeded));
     assert_eq!(commands.foreign, 0);
@@ -99,7 +101,7 @@ async fn what_a_script_executes_is_not_taken_for_somebody_elses() {
     eval.arguments[1] = vec![redisbench_wire::plan::Part::Literal(script)];
     plan.workload.operations = vec![eval];
     plan.preload = Preload::None;
-    let snapshot = run(&plan).await;
+    let (_, snapshot) = run(&plan).await;
     let commands = executed(&snapshot);
     assert_eq!(commands.calls, snapshot.total.succeeded + snapshot.warmup.succeeded);
     assert_eq!(commands.foreign, 0);
@@ -114,13 +116,7 @@ async fn commands_that_were_redirected_are_counted_as_refused() {
     // Slots that moved after the map was read: the old owner replies MOVED.
     let first = cluster.slots(0).start;
     for slot in first..first + 400 {
-        let keys: Vec<String> = cluster.nodes[0].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
-        for key in keys {
-            cluster.nodes[0].ask::<()>(&["DEL", &key]);
-        }
-        for node in [1, 0, 2] {
-            cluster.set_slot(node, slot.try_into().unwrap(), "NODE", 1);
-        }
+        hand_over(&cluster, slot, 0, 1);
     }
     let snapshot = measured(&shard).await;
     let total = snapshot.total;
@@ -150,7 +146,7 @@ async fn a_user_that_may_not_ask_is_told_of_and_harms_nothing() {
 async fn nobody_is_asked_without_being_told_to() {
     let server = RedisServer::start(&[]);
     let before = server.calls("info");
-    let snapshot = run(&plan(&server.endpoint())).await;
+    let (_, snapshot) = run(&plan(&server.endpoint())).await;
     assert!(snapshot.servers.is_none());
     // The look before the load also uses INFO, but queries commandstats only for a comparison.
     assert!(server.calls("info") <= before + 3);
@@ -186,9 +182,7 @@ async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     let mut plan = asking(plan(&server.endpoint()));
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND;
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = measured(&shard).await;
+    let (shard, snapshot) = run(&plan).await;
     let probe = probed(&shard, &snapshot).await;
     assert_eq!((probe.of_room, probe.room), (16, 8));
     assert!(probe.succeeded > 0 && probe.mean_nanoseconds > 0, "{probe:?}");
@@ -213,9 +207,7 @@ async fn a_probe_of_an_open_loop_keeps_its_rate() {
     plan.preload = Preload::None;
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND;
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = measured(&shard).await;
+    let (shard, snapshot) = run(&plan).await;
     let mut own = server.connection();
     admit(&mut own, plan.connections);
     let probe = probed(&shard, &snapshot).await;
@@ -233,9 +225,7 @@ async fn the_connections_of_a_trial_are_closed_before_its_probe_and_made_again_f
     plan.connections = 9;
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND / 2;
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = measured(&shard).await;
+    let (shard, snapshot) = run(&plan).await;
     let mut own = server.connection();
     admit(&mut own, plan.connections);
     let probe = probed(&shard, &snapshot).await;

@@ -6,12 +6,13 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
 use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
+use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{Tls, TlsVersion, Topology, TrialPlan, Trust};
-use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::plans::plan;
+use crate::refusals::assert_refused_with;
 
 /// A certificate and its key in PEM.
 pub type Pair = (String, String);
@@ -116,20 +117,8 @@ fn within(tls: Tls, endpoint: &str) -> TrialPlan {
     plan
 }
 
-async fn failure_of(plan: &TrialPlan, files: &[(&str, &str)]) -> ShardFailure {
-    let mut shard = Shard::start_with(None, files).await;
-    shard.plan(1, plan).await.unwrap();
-    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
-    shard.ends_with(64).await;
-    assert_eq!(failure.reason, FailureReason::TlsFailed, "{failure:?}");
-    failure
-}
-
 async fn assert_told(plan: &TrialPlan, files: &[(&str, &str)], parts: &[&str]) {
-    let failure = failure_of(plan, files).await;
-    for part in parts {
-        assert!(failure.message.contains(part), "{part:?} is not in {failure:?}");
-    }
+    assert_refused_with(plan, None, files, FailureReason::TlsFailed, parts).await;
 }
 
 /// Runs the whole plan, and compares the counts with the server's own.
@@ -141,8 +130,7 @@ async fn assert_runs(
 ) {
     server.reset_statistics();
     let mut shard = Shard::start_with(credentials, files).await;
-    shard.plan(1, plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = shard.run_plan(plan).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     let preloaded = snapshot.preload_commands;
     assert_eq!(preloaded, 1000);

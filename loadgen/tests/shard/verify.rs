@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, KeyPattern, TrialPlan, Values, Verify};
+use redisbench_wire::plan::{KeyPattern, TrialPlan, Values, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 
 use crate::changes::{id, manage};
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, assert_sent};
-use crate::plans::{SECOND, clustered, open_loop, operation, plan};
+use crate::plans::{SECOND, clustered, open_loop, operation, plan, steady};
 
 fn verification(snapshot: &Snapshot) -> &Verification {
     snapshot.verification.as_ref().unwrap()
@@ -17,13 +17,11 @@ fn verification(snapshot: &Snapshot) -> &Verification {
 
 /// Writes each key of a cluster once after the preload, in order.
 fn each_key_once(cluster: &RedisCluster) -> TrialPlan {
-    let mut plan = clustered(&cluster.nodes[1].endpoint());
+    let mut plan = steady(clustered(&cluster.nodes[1].endpoint()), 2_000, 10);
     plan.verify = Verify::Values;
     plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
     plan.workload.keys.count = 24_000;
     plan.workload.keys.pattern = KeyPattern::Sequential;
-    plan.load = open_loop(2_000);
-    plan.bound = Bound::Duration { nanoseconds: 10 * SECOND };
     plan.warmup_nanoseconds = 0;
     plan.timeouts.request_nanoseconds = 2 * SECOND;
     plan
@@ -167,9 +165,7 @@ async fn what_a_server_evicts_is_not_lost() {
     plan.verify = Verify::Values;
     plan.workload.keys.count = 10_000;
     plan.workload.values = Values::fixed(1_000);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&plan).await;
     let found = verification(&snapshot);
     assert!(found.indeterminate > 0);
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
@@ -183,9 +179,7 @@ async fn what_expires_is_not_lost() {
     plan.verify = Verify::Values;
     plan.workload.operations[1] = operation("write", 1, "SET __key__ __data__ PX 20");
     plan.load = open_loop(5_000);
-    let shard = Shard::start(None).await;
-    shard.plan(1, &plan).await.unwrap();
-    let snapshot = shard.run(1).await;
+    let snapshot = Shard::start(None).await.run_plan(&plan).await;
     let found = verification(&snapshot);
     assert!(found.indeterminate > 0);
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
