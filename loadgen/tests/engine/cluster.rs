@@ -4,7 +4,7 @@ use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, topology};
 use crate::peer::Peer;
 
 fn cluster_plan() -> TrialPlan {
@@ -84,15 +84,13 @@ async fn nothing_waits_at_a_node_that_is_gone() {
     plan.load = open_loop(5000);
     // Bound by requests: a busy machine could miss the end of a time limit with the last of them.
     plan.bound = Bound::Requests { count: 1000, max_nanoseconds: 20 * SECOND };
-    let mut bench = Bench::new(plan, before, 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, before, 1).await;
     let mut after = topology(&cluster);
     after.slots.as_mut().unwrap().fill(UNCOVERED);
     bench.engine.update_topology(&after.into()).unwrap();
     bench.until(|event| *event == EngineEvent::Connected { ready: 6, wanted: 6 }).await;
     bench.start(1);
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (1000, 0));
 }
 
@@ -129,8 +127,7 @@ async fn a_moved_slot_is_followed_and_asked_about_once() {
         bench.engine.update_topology(&topology(&cluster).into()).unwrap();
         cluster.reset_statistics();
         bench.start(2);
-        let snapshot = bench.finished(2).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(2).await;
         assert_eq!(snapshot.total.redirect_hops, 0);
     }
 }
@@ -193,27 +190,6 @@ async fn a_redirect_without_end_is_an_error() {
     assert_eq!(snapshot.total.unanswered, 0);
 }
 
-#[tokio::test]
-async fn a_stalled_node_does_not_hold_up_the_others() {
-    let cluster = RedisCluster::steady(3);
-    let mut plan = cluster_plan();
-    plan.load = open_loop(600);
-    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, topology(&cluster), 1);
-    bench.connect().await;
-    bench.start(1);
-    wait_until("some requests", || cluster.calls("get") > 20);
-    cluster.nodes[0].pause();
-    let others = || cluster.nodes[1].calls("get") + cluster.nodes[2].calls("get");
-    let before = others();
-    wait_until("requests at the others", || others() > before + 100);
-    cluster.nodes[0].resume();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
-    assert_eq!(snapshot.total.scheduled, 1800);
-    assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
-}
-
 /// Requests for the dead node must not fill the closed loop.
 #[tokio::test]
 async fn a_dead_node_does_not_stop_a_closed_loop() {
@@ -223,16 +199,13 @@ async fn a_dead_node_does_not_stop_a_closed_loop() {
         plan.concurrency = concurrency;
         plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
         plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-        let mut bench = Bench::new(plan, topology(&cluster), 1);
-        bench.connect().await;
-        bench.start(1);
+        let mut bench = Bench::started(plan, topology(&cluster), 1).await;
         wait_until("some requests", || cluster.calls("get") > 50);
         let dead = cluster.nodes.remove(0);
         drop(dead);
         let before = cluster.calls("get");
         wait_until("the others are loaded", || cluster.calls("get") > before + 100);
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert!(snapshot.total.unsent_not_connected > 20, "{:?}", snapshot.total);
         assert!(bench.saw(|event| *event == EngineEvent::Unanswered));
         let [outage] = snapshot.topology.outages.as_slice() else { panic!("{:?}", snapshot.topology) };
@@ -245,15 +218,12 @@ async fn a_killed_node_costs_its_own_requests_only() {
     let mut cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, topology(&cluster), 2);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, topology(&cluster), 2).await;
     wait_until("some requests", || cluster.calls("get") > 50);
     cluster.nodes[2].pause();
     bench.snapshot().await;
     cluster.nodes[2].kill();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert!(snapshot.total.errors > 0);
     assert_eq!((snapshot.nodes[0].errors, snapshot.nodes[1].errors), (0, 0));
 }
@@ -267,8 +237,7 @@ async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
     (plan.connections, plan.pipeline) = (2, 4);
     plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };
     plan.timeouts.request_nanoseconds = 100 * SECOND;
-    let mut bench = Bench::new(plan, servers(vec![first.node()], 0), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, servers(vec![first.node()], 0), 1).await;
     first.hold();
     joined.hold();
     bench.start(1);

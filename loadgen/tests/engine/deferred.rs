@@ -57,8 +57,7 @@ async fn a_server_that_loads_its_keys_is_waited_for() {
 #[tokio::test]
 async fn a_server_that_took_over_and_loads_its_keys_is_waited_for() {
     let before = RedisServer::start(&[]);
-    let mut bench = Bench::new(patient(&Load::ClosedLoop), standalone(&before), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(patient(&Load::ClosedLoop), standalone(&before), 1).await;
     let server = loading();
     bench.engine.update_topology(&standalone(&server).into()).unwrap();
     bench.start(1);
@@ -74,8 +73,7 @@ async fn a_cluster_that_is_down_is_waited_for() {
     for load in [Load::ClosedLoop, open_loop(2000)] {
         let mut plan = patient(&load);
         plan.connections = 6;
-        let mut bench = Bench::new(plan, topology(&cluster), 1);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, topology(&cluster), 1).await;
         // A primary refuses all requests while a slot has no owner.
         cluster.nodes[0].ask::<()>(&["CLUSTER", "DELSLOTS", slot]);
         let down = || cluster.nodes[0].ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:fail");
@@ -101,8 +99,7 @@ async fn a_node_that_is_up_again_ends_no_pause_of_another() {
     let mut plan = patient(&open_loop(2000));
     plan.bound = Bound::Requests { count: 12_000, max_nanoseconds: 30 * SECOND };
     plan.connections = 6;
-    let mut bench = Bench::new(plan, topology(&cluster), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, topology(&cluster), 1).await;
     change(0, "DELSLOTS");
     bench.start(1);
     let other = &cluster.nodes[slots[1].0];
@@ -117,8 +114,7 @@ async fn a_node_that_is_up_again_ends_no_pause_of_another() {
     }
     assert_eq!(bench.live().await.total.errors, 0);
     change(0, "ADDSLOTS");
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (12_000, 0), "{:?}", snapshot.errors);
 }
 
@@ -134,9 +130,7 @@ async fn keys_on_their_way_are_waited_for() {
     cluster.nodes[source].ask::<()>(&["SET", "{moving}:a", "1"]);
     cluster.set_slot(target, slot, "IMPORTING", source);
     cluster.set_slot(source, slot, "MIGRATING", target);
-    let mut bench = Bench::new(plan, topology(&cluster), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, topology(&cluster), 1).await;
     while bench.live().await.total.deferral_hops == 0 {}
     cluster.nodes[source].ask::<()>(&["CLUSTER", "SETSLOT", &slot.to_string(), "STABLE"]);
     let snapshot = bench.finished(1).await;

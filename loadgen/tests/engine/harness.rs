@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
+use redisbench_loadgen::engine::{Access, ConnectFailure, Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
 use redisbench_testkit::servers::{PATIENCE, RedisCluster, RedisServer};
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
@@ -66,37 +66,36 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(plan: impl Into<ShardPlan>, topology: Topology, workers: usize) -> Self {
-        Self::with_handshake(plan, topology, workers, Handshake::default())
+        Self::with(plan, topology, workers, Access::default())
     }
 
-    pub fn with_handshake(
-        plan: impl Into<ShardPlan>,
-        topology: Topology,
-        workers: usize,
-        handshake: Handshake,
-    ) -> Self {
-        Self::with(plan, topology, workers, handshake, None)
-    }
-
-    pub fn with(
-        plan: impl Into<ShardPlan>,
-        topology: Topology,
-        workers: usize,
-        handshake: Handshake,
-        tls: Option<Tls>,
-    ) -> Self {
+    pub fn with(plan: impl Into<ShardPlan>, topology: Topology, workers: usize, access: Access) -> Self {
         let (sender, events) = mpsc::channel(64);
         let config = EngineConfig {
             plan: plan.into(),
             workers,
             topology: Arc::new(topology),
             reads: Vec::new(),
-            handshake,
-            tls,
+            handshake: access.handshake,
+            tls: access.tls,
             may_evict: false,
             host: "host".into(),
         };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }
+    }
+
+    /// A connected engine.
+    pub async fn connected(plan: impl Into<ShardPlan>, topology: Topology, workers: usize) -> Self {
+        let mut bench = Self::new(plan, topology, workers);
+        bench.connect().await;
+        bench
+    }
+
+    /// A connected engine with its first attempt started.
+    pub async fn started(plan: impl Into<ShardPlan>, topology: Topology, workers: usize) -> Self {
+        let bench = Self::connected(plan, topology, workers).await;
+        bench.start(1);
+        bench
     }
 
     pub async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) -> EngineEvent {
@@ -121,6 +120,15 @@ impl Bench {
         self.until(|event| matches!(event, EngineEvent::Connected { ready, wanted } if ready == wanted)).await;
     }
 
+    /// Connects, which must fail.
+    pub async fn refused(&mut self) -> (ConnectFailure, String) {
+        self.engine.connect().unwrap();
+        match self.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await {
+            EngineEvent::ConnectFailed { reason, message } => (reason, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub async fn preload(&mut self) -> u64 {
         self.engine.preload().unwrap();
         let end =
@@ -139,6 +147,13 @@ impl Bench {
     pub async fn finished(&mut self, wanted: u32) -> Snapshot {
         self.until(|event| matches!(event, EngineEvent::Finished { attempt, .. } if *attempt == wanted)).await;
         self.snapshot().await
+    }
+
+    /// The same for an attempt that nothing ends early.
+    pub async fn completed(&mut self, attempt: u32) -> Snapshot {
+        let snapshot = self.finished(attempt).await;
+        assert_complete(&snapshot);
+        snapshot
     }
 
     pub async fn snapshot(&self) -> Snapshot {
@@ -168,9 +183,7 @@ impl Bench {
         self.connect().await;
         self.preload().await;
         self.start(1);
-        let snapshot = self.finished(1).await;
-        assert_complete(&snapshot);
-        snapshot
+        self.completed(1).await
     }
 }
 

@@ -9,7 +9,7 @@ use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::limits;
 use redisbench_wire::plan::Bound;
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, plan};
+use crate::harness::{Bench, MILLISECOND, SECOND, plan, run};
 use crate::peer::{Peer, listen};
 
 /// Replies to the first data on each connection with `answer`, in pieces, and then waits for the client to disconnect.
@@ -33,11 +33,7 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
     let mut plan = plan();
     plan.pipeline = 2;
     plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
-    bench.connect().await;
-    bench.start(1);
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = run(plan, Topology::of(&[address]), 1).await;
     assert!(bench.saw(|event| matches!(event, EngineEvent::ConnectionLost { .. })));
     snapshot.errors.into_iter().map(|error| error.kind).collect()
 }
@@ -83,8 +79,7 @@ async fn a_reply_without_a_request_costs_the_connection() {
     bench.until(|event| *event == EngineEvent::Connected { ready: 2, wanted: 2 }).await;
     bench.engine.rearm().unwrap();
     bench.start(2);
-    let snapshot = bench.finished(2).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(2).await;
     assert_eq!((snapshot.total.succeeded, peer.received().len()), (20, 40));
 }
 
@@ -95,16 +90,13 @@ async fn a_half_closed_socket_costs_what_was_in_flight_on_it() {
     let mut plan = plan();
     plan.pipeline = 2;
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };
-    let mut bench = Bench::new(plan, peer.topology(), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, peer.topology(), 1).await;
     peer.wait_for_commands(4);
     // The peer still reads but never replies.
     peer.close_half();
     peer.wait_for_commands(8);
     peer.release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (50, 46));
     assert_eq!((snapshot.errors[0].kind.as_str(), snapshot.errors[0].count), ("ConnectionClosed", 4));
     assert_eq!(snapshot.generator.reconnects, 2);

@@ -3,7 +3,7 @@
 use redisbench_loadgen::workload::Workload;
 use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, TrialPlan};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
+use crate::harness::{MILLISECOND, SECOND, open_loop, plan, run};
 use crate::peer::{Peer, Received, command};
 
 /// The division of a benchmark.
@@ -49,11 +49,7 @@ async fn recorded(plan: &TrialPlan, spread: Spread, bound: Bound) -> Vec<Receive
     let plan = TrialPlan { shards, connections: shards * connections, pipeline, bound, ..plan.clone() };
     for shard in 0..shards {
         let before = peer.received().len() as u64;
-        let mut bench = Bench::new(plan.clone().of_shard(shard), peer.topology(), spread.workers);
-        bench.connect().await;
-        bench.start(1);
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = run(plan.clone().of_shard(shard), peer.topology(), spread.workers).await;
         let sent =
             snapshot.total.scheduled + snapshot.warmup.scheduled - snapshot.total.unsent - snapshot.warmup.unsent;
         assert_eq!(sent, peer.received().len() as u64 - before);

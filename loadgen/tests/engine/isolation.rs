@@ -8,7 +8,7 @@ use redisbench_loadgen::workload::Workload;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, KeyPattern, Load, TrialPlan};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, plan, run, standalone};
 use crate::open_loop::OpenLoop;
 use crate::peer::{Peer, Received};
 
@@ -45,9 +45,7 @@ async fn a_stalled_connection_does_not_hold_up_the_others() {
         let peer = Peer::start();
         let mut plan = numbered(2000, 600, pipeline);
         plan.connections = 4;
-        let mut bench = Bench::new(plan, peer.topology(), 1);
-        bench.connect().await;
-        bench.start(1);
+        let mut bench = Bench::started(plan, peer.topology(), 1).await;
         peer.wait_for_commands(1);
         peer.hold_connection(0);
         // All requests are sent, and all but those on the held connection are answered.
@@ -57,8 +55,7 @@ async fn a_stalled_connection_does_not_hold_up_the_others() {
         while bench.live().await.total.succeeded < 600 - held {}
         assert_in_order(&peer.received(), &(0..600).collect::<Vec<_>>());
         peer.release();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (600, 0));
     }
 }
@@ -69,9 +66,7 @@ async fn a_backlog_goes_out_as_fast_as_replies_come() {
     let mut plan = numbered(1000, 100, 3);
     plan.connections = 1;
     peer.hold();
-    let mut bench = Bench::new(plan, peer.topology(), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, peer.topology(), 1).await;
     while bench.live().await.total.scheduled < 100 {}
     for answered in 0..97 {
         // Each reply makes room for exactly one request, at once.
@@ -81,8 +76,7 @@ async fn a_backlog_goes_out_as_fast_as_replies_come() {
     }
     peer.wait_for_commands(100);
     peer.release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_in_order(&peer.received(), &(0..100).collect::<Vec<_>>());
 }
 
@@ -111,9 +105,7 @@ async fn a_stalled_node_changes_nothing_for_the_others() {
         plan.connections = 6;
         let wanted = by_node(&plan, &topology, 900);
         peers[0].hold();
-        let mut bench = Bench::new(plan, topology, 1);
-        bench.connect().await;
-        bench.start(1);
+        let mut bench = Bench::started(plan, topology, 1).await;
         for (peer, wanted) in peers.iter().zip(&wanted).skip(1) {
             peer.wait_for_commands(wanted.len());
             assert_in_order(&peer.received(), wanted);
@@ -123,8 +115,7 @@ async fn a_stalled_node_changes_nothing_for_the_others() {
         peers[0].wait_for_commands(held);
         assert_in_order(&peers[0].received(), &wanted[0][..held]);
         peers[0].release();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (900, 0));
         for (peer, wanted) in peers.iter().zip(&wanted) {
             assert_in_order(&peer.received(), wanted);
@@ -140,11 +131,7 @@ async fn a_closed_loop_of_a_cluster_sends_the_first_of_its_requests() {
         let mut plan = numbered(1, 901, pipeline);
         (plan.connections, plan.load, plan.concurrency) = (6, Load::ClosedLoop, concurrency);
         let wanted = by_node(&plan, &topology, 901);
-        let mut bench = Bench::new(plan, topology, 1);
-        bench.connect().await;
-        bench.start(1);
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = run(plan, topology, 1).await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (901, 901));
         for (peer, wanted) in peers.iter().zip(&wanted) {
             let mut numbers = numbers(&peer.received());
@@ -162,14 +149,11 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     plan.load = OpenLoop { unsent_after_nanoseconds: SECOND, ..OpenLoop::at(3000) }.load();
     let wanted = by_node(&plan, &topology, 900);
     peers[0].hold();
-    let mut bench = Bench::new(plan, topology, 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, topology, 1).await;
     let given_up = wanted[0].len() as u64 - 4;
     while bench.live().await.total.unsent < given_up {}
     peers[0].release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (900 - given_up, given_up));
     assert_eq!((snapshot.total.unsent_not_connected, snapshot.total.unsent_at_end), (0, 0));
     assert_in_order(&peers[0].received(), &wanted[0][..4]);
@@ -183,8 +167,7 @@ async fn what_has_no_connection_is_unsent_for_that() {
     let mut server = RedisServer::start(&[]);
     let mut plan = numbered(1000, 100, 1);
     plan.load = OpenLoop { unsent_after_nanoseconds: 100 * MILLISECOND, ..OpenLoop::at(1000) }.load();
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&server), 1).await;
     server.kill();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
     bench.start(1);

@@ -5,7 +5,7 @@ use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, TrialPlan, Verify};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, standalone, topology};
 use crate::peer::{Peer, Received, VALUE};
 
 /// Reads over one connection, one at a time, in the order of their keys.
@@ -29,8 +29,7 @@ fn key(received: &Received) -> &str {
 async fn the_first_success_ends_an_outage_and_the_pauses() {
     for verify in [Verify::None, Verify::Replies] {
         let peer = Peer::start();
-        let mut bench = Bench::new(TrialPlan { verify, ..one_at_a_time() }, peer.topology(), 1);
-        bench.connect().await;
+        let mut bench = Bench::connected(TrialPlan { verify, ..one_at_a_time() }, peer.topology(), 1).await;
         peer.reply_with(b"-LOADING Redis is loading the dataset in memory\r\n");
         bench.start(1);
         // The next pause would be 160 ms.
@@ -38,8 +37,7 @@ async fn the_first_success_ends_an_outage_and_the_pauses() {
         peer.wait_for("the first request five times", |received| !received.is_empty() && of_first(received) >= 5);
         let refused = peer.reply_with(VALUE);
         let first = key(&peer.received()[0]).to_owned();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
         let received = peer.received();
         let served: Vec<&str> = received[refused..].iter().map(key).take(2).collect();
@@ -63,8 +61,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
         (plan.verify, plan.load, plan.preload) = (verify, load, Preload::Always);
         plan.workload.keys.count = 200;
         plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
-        let mut bench = Bench::new(plan, standalone(&redis), 1);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
         bench.preload().await;
         bench.start(1);
         let gets = || redis.calls("get");
@@ -73,8 +70,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
         bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
         let before = gets();
         wait_until("the load goes on", || gets() > before + 100);
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         let outages = &snapshot.topology.outages;
         assert!(outages.iter().all(|outage| !outage.lasting), "{verify:?}: {outages:?}");
         let found = snapshot.verification.as_ref().unwrap();
@@ -92,14 +88,12 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     plan.workload.keys.count = 200;
     plan.load = open_loop(1_000);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&redis), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     bench.preload().await;
     bench.start(1);
     wait_until("the load runs", || redis.calls("get") > 100);
     redis.restart();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert!(redis.calls("get") > 0, "nothing was read after the restart: {:?}", snapshot.total);
     let outages = &snapshot.topology.outages;
     assert!(!outages.is_empty() && outages.iter().all(|outage| !outage.lasting), "{outages:?}");
@@ -112,9 +106,7 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
 async fn an_idle_connection_that_closes_is_no_outage() {
     let peer = Peer::start();
     let plan = TrialPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
-    let mut bench = Bench::new(plan, peer.topology(), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, peer.topology(), 1).await;
     peer.wait_for("both connections", |received| received.iter().any(|one| one.connection == 1));
     peer.hold();
     wait_until("the caller waits", || peer.unanswered() == 1);
@@ -124,8 +116,7 @@ async fn an_idle_connection_that_closes_is_no_outage() {
     // The pause before reconnecting is longer than the shortest outage that is counted.
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
     peer.release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.errors, snapshot.generator.reconnects), (0, 1));
     assert_eq!(snapshot.topology.outages, []);
 }
@@ -138,14 +129,11 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
     plan.workload.keys.prefix = format!("{{{tag}}}:");
     plan.load = open_loop(1_000);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, topology(&cluster), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, topology(&cluster), 1).await;
     wait_until("the load runs", || cluster.nodes[0].calls("get") > 100);
     cluster.nodes[1].kill();
     bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
     assert_eq!(snapshot.topology.outages, []);
 }
@@ -158,9 +146,7 @@ async fn a_timeout_has_the_connections_at_rest_tested() {
     let mut plan = TrialPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
     plan.timeouts.request_nanoseconds = 200 * MILLISECOND;
     plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };
-    let mut bench = Bench::new(plan, peer.topology(), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, peer.topology(), 1).await;
     peer.wait_for("both connections", |received| received.iter().any(|one| one.connection == 1));
     let before = peer.pings();
     peer.hold();

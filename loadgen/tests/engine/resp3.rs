@@ -1,6 +1,6 @@
 //! RESP3 with a real server that sends push messages between replies.
 
-use redisbench_loadgen::engine::Handshake;
+use redisbench_loadgen::engine::{Access, Handshake};
 use redisbench_loadgen::resp::append_command;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, Load};
@@ -19,8 +19,8 @@ async fn invalidations_are_no_replies() {
         let mut bytes = Vec::new();
         append_command(&mut bytes, &[b"HELLO", b"3"]);
         append_command(&mut bytes, &[b"CLIENT", b"TRACKING", b"ON"]);
-        let mut bench = Bench::with_handshake(plan, standalone(&server), 2, Handshake::new(bytes, 2));
-        let snapshot = bench.run().await;
+        let access = Access { handshake: Handshake::new(bytes, 2), tls: None };
+        let snapshot = Bench::with(plan, standalone(&server), 2, access).run().await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (10_000, 0), "{:?}", snapshot.errors);
         assert_eq!(server.calls("get") + server.calls("set"), 10_000 + snapshot.warmup.succeeded);
         // More bytes arrived than in the replies, each 100 bytes or "OK": the push messages.

@@ -4,7 +4,7 @@ use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::Bound;
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, plan};
 use crate::peer::Peer;
 
 const RATE: u64 = 1000;
@@ -19,8 +19,7 @@ async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
         plan.load = open_loop(RATE);
         plan.pipeline = pipeline;
         plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };
-        let mut bench = Bench::new(plan, peer.topology(), 1);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, peer.topology(), 1).await;
         let start = monotonic_nanoseconds() + 20 * MILLISECOND;
         bench.engine.start(start, 1).unwrap();
         peer.wait_for_commands(200);
@@ -33,8 +32,7 @@ async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
         assert_eq!(peer.unanswered(), 2 * pipeline as usize, "as many as have room");
         let released = monotonic_nanoseconds();
         peer.release();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (REQUESTS, 0));
         let response = snapshot.latency.response.decode(Kind::Request).unwrap();
         let waited: Vec<u64> =

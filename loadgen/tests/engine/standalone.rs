@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
+use redisbench_loadgen::engine::{Access, ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology, Values};
@@ -47,8 +47,7 @@ async fn preload_writes_each_key_once() {
     for mode in [Preload::Always, Preload::FillMissing] {
         for shard in 0..2 {
             plan.preload.clone_from(&mode);
-            let mut bench = Bench::new(plan.clone().of_shard(shard), standalone(&server), 2);
-            bench.connect().await;
+            let mut bench = Bench::connected(plan.clone().of_shard(shard), standalone(&server), 2).await;
             assert_eq!(bench.preload().await, [500, 501][shard as usize]);
         }
     }
@@ -64,8 +63,7 @@ async fn a_refused_preload_says_why() {
     let server = RedisServer::start(&["--maxmemory", "1"]);
     let mut plan = plan();
     plan.preload = Preload::Always;
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&server), 1).await;
     bench.engine.preload().unwrap();
     let failed = bench.until(|event| matches!(event, EngineEvent::PreloadFailed { .. })).await;
     assert!(format!("{failed:?}").contains("OOM command not allowed"), "{failed:?}");
@@ -222,17 +220,14 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
         plan.load = load.clone();
         plan.pipeline = 4;
         plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-        let mut bench = Bench::new(plan, standalone(&server), 2);
-        bench.connect().await;
-        bench.start(1);
+        let mut bench = Bench::started(plan, standalone(&server), 2).await;
         wait_until("some requests", || server.calls("get") > 50);
         // Stop the server first, so that requests are in flight when it is killed.
         server.pause();
         bench.snapshot().await;
         server.kill();
         bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert!(snapshot.total.errors > 0 && snapshot.total.succeeded > 0, "{:?}", snapshot.total);
         assert_eq!(snapshot.total.errors, snapshot.total.unanswered);
         assert_eq!(snapshot.total.unsent > 0, load != Load::ClosedLoop, "{:?}", snapshot.total);
@@ -244,16 +239,13 @@ async fn connections_come_back() {
     let mut server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, standalone(&server), 1).await;
     wait_until("some requests", || server.calls("get") > 50);
     server.kill();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
     server.restart();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!(snapshot.generator.reconnects, 2);
     assert!(server.calls("get") > 0);
 }
@@ -265,9 +257,7 @@ async fn a_silent_server_gives_timeouts() {
     plan.pipeline = 4;
     plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, standalone(&server), 1).await;
     wait_until("some requests", || server.calls("get") > 20);
     server.pause();
     let snapshot = bench.finished(1).await;
@@ -283,9 +273,7 @@ async fn a_full_open_loop_gives_up_in_time() {
     let mut plan = plan();
     plan.load = OpenLoop { unsent_after_nanoseconds: 50 * MILLISECOND, ..OpenLoop::at(300) }.load();
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, standalone(&server), 1).await;
     wait_until("some requests", || server.calls("get") > 20);
     server.pause();
     bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
@@ -303,8 +291,7 @@ async fn abort_stops_at_once_and_keeps_what_was_measured() {
         let mut plan = plan();
         plan.load = load.clone();
         plan.bound = Bound::Duration { nanoseconds: 20 * SECOND };
-        let mut bench = Bench::new(plan, standalone(&server), 2);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, standalone(&server), 2).await;
         bench.start(3);
         wait_until("some requests", || server.calls("get") > 50);
         server.pause();
@@ -334,22 +321,18 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
         append_command(&mut bytes, &[b"SELECT", b"3"]);
         Handshake::new(bytes, 2)
     };
-    let mut bench = Bench::with_handshake(plan(), standalone(&server), 1, handshake(b"wrong"));
-    bench.engine.connect().unwrap();
-    let failed = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
-    let EngineEvent::ConnectFailed { reason, message } = failed else { unreachable!() };
+    let bench = |server: &RedisServer, password: &[u8]| {
+        let access = Access { handshake: handshake(password), tls: None };
+        Bench::with(plan(), standalone(server), 1, access)
+    };
+    let (reason, message) = bench(&server, b"wrong").refused().await;
     assert_eq!(reason, ConnectFailure::HandshakeRefused);
     assert!(message.contains("WRONGPASS") && !message.contains("wrong\r"), "{message}");
     assert!(!format!("{:?}", handshake(b"secret")).contains("115"));
-    drop(bench);
     let renamed = RedisServer::start(&["--rename-command", "AUTH", "LOGIN"]);
-    let mut bench = Bench::with_handshake(plan(), standalone(&renamed), 1, handshake(b"secret"));
-    bench.engine.connect().unwrap();
-    let failed = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
-    let EngineEvent::ConnectFailed { message, .. } = failed else { unreachable!() };
+    let (_, message) = bench(&renamed, b"secret").refused().await;
     assert!(message.contains("unknown command 'AUTH'") && !message.contains("secret"), "{message}");
-    drop(bench);
-    let snapshot = Bench::with_handshake(plan(), standalone(&server), 1, handshake(b"right")).run().await;
+    let snapshot = bench(&server, b"right").run().await;
     assert_eq!(snapshot.total.errors, 0);
 }
 
@@ -375,8 +358,7 @@ async fn attempts_follow_each_other_on_the_same_connections() {
     bench.engine.rearm().unwrap();
     server.reset_statistics();
     bench.start(2);
-    let snapshot = bench.finished(2).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(2).await;
     assert_eq!(snapshot.attempt, 2);
     assert_reconciled(&server, &snapshot);
 }
@@ -388,9 +370,7 @@ async fn snapshots_balance_while_the_load_runs() {
         let mut plan = plan();
         plan.load = load.clone();
         plan.warmup_nanoseconds = 50 * MILLISECOND;
-        let mut bench = Bench::new(plan, standalone(&server), 2);
-        bench.connect().await;
-        bench.start(1);
+        let bench = Bench::started(plan, standalone(&server), 2).await;
         let mut before = bench.snapshot().await;
         while before.stage != Stage::Done {
             let snapshot = bench.live().await;
@@ -428,12 +408,10 @@ async fn shards_together_walk_the_keys() {
 #[tokio::test]
 async fn connections_at_rest_are_pinged_and_the_trial_does_not_count_it() {
     let server = RedisServer::start(&[]);
-    let mut bench = Bench::new(plan(), standalone(&server), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan(), standalone(&server), 1).await;
     wait_until("a ping on each connection", || server.calls("ping") >= 2);
     bench.start(1);
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_reconciled(&server, &snapshot);
 }
 
@@ -458,8 +436,7 @@ async fn keys_are_preloaded_no_faster_than_they_may() {
         plan.workload.keys.count = 300;
         plan.preload = Preload::Always;
         plan.preload_pace = PreloadPace { rate_per_second: Some(400), pipeline: Some(2) };
-        let mut bench = Bench::new(plan, servers, 2);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, servers, 2).await;
         let began = std::time::Instant::now();
         assert_eq!(bench.preload().await, 300);
         // At 400 per second the three-hundredth cannot come earlier on any machine.

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake, Tls};
+use redisbench_loadgen::engine::{Access, ConnectFailure, Tls};
 use redisbench_testkit::servers::{RedisServer, free_port};
 use redisbench_wire::plan::{Bound, Values};
 use rustls::pki_types::pem::PemObject as _;
@@ -57,6 +57,10 @@ fn certify(directory: &Path) -> Tls {
     Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost").ok() }
 }
 
+fn within(tls: Tls) -> Access {
+    Access { tls: Some(tls), ..Access::default() }
+}
+
 #[tokio::test]
 async fn counts_are_the_servers_whatever_the_size() {
     for (pipeline, value_bytes, requests) in [(1, 100, 500), (16, 100, 20_000), (16, 100_000, 2000)] {
@@ -65,8 +69,7 @@ async fn counts_are_the_servers_whatever_the_size() {
         (plan.pipeline, plan.connections) = (pipeline, 4);
         plan.workload.values = Values::fixed(value_bytes);
         plan.bound = Bound::Requests { count: requests, max_nanoseconds: 60 * SECOND };
-        let mut bench = Bench::with(plan, secure.topology(), 2, Handshake::default(), Some(secure.tls.clone()));
-        let snapshot = bench.run().await;
+        let snapshot = Bench::with(plan, secure.topology(), 2, within(secure.tls.clone())).run().await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (requests, requests));
         assert_eq!(secure.server.calls("get") + secure.server.calls("set"), requests);
         // The first connection of each worker reports receive delays.
@@ -81,8 +84,8 @@ async fn a_server_that_nobody_vouches_for_gets_no_load() {
     let elsewhere = tempfile::tempdir().unwrap();
     let other_name = Tls { server_name: ServerName::try_from("redis.example").ok(), ..secure.tls.clone() };
     for tls in [certify(elsewhere.path()), other_name] {
-        let mut bench = Bench::with(plan(), secure.topology(), 1, Handshake::default(), Some(tls));
-        let message = refused(&mut bench).await;
+        let (reason, message) = Bench::with(plan(), secure.topology(), 1, within(tls)).refused().await;
+        assert_eq!(reason, ConnectFailure::NotSecure);
         assert!(message.contains("TLS: invalid peer certificate"), "{message}");
     }
     assert_eq!(secure.server.calls("get") + secure.server.calls("set"), 0);
@@ -93,15 +96,8 @@ async fn a_server_without_tls_is_told_from_one_that_is_away() {
     let secure = Secure::start();
     let mut plan = plan();
     plan.timeouts.connect_nanoseconds = SECOND / 5;
-    let tls = Some(secure.tls.clone());
-    let mut bench = Bench::with(plan, standalone(&secure.server), 1, Handshake::default(), tls);
-    let message = refused(&mut bench).await;
+    let access = within(secure.tls.clone());
+    let (reason, message) = Bench::with(plan, standalone(&secure.server), 1, access).refused().await;
+    assert_eq!(reason, ConnectFailure::NotSecure);
     assert!(message.contains("does the server use TLS on this port?"), "{message}");
-}
-
-async fn refused(bench: &mut Bench) -> String {
-    bench.engine.connect().unwrap();
-    let event = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
-    let EngineEvent::ConnectFailed { reason: ConnectFailure::NotSecure, message } = event else { panic!("{event:?}") };
-    message
 }

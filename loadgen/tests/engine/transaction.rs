@@ -5,9 +5,7 @@ use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Load, Topology, Transaction, TrialPlan, Wait};
 use redisbench_wire::snapshot::Snapshot;
 
-use crate::harness::{
-    Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
-};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, standalone, topology};
 
 const SIZE: u32 = 5;
 
@@ -181,8 +179,7 @@ async fn a_load_that_was_aborted_leaves_clean_connections() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(false);
     plan.bound = Bound::Duration { nanoseconds: 10 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&server), 1).await;
     bench.preload().await;
     bench.start(1);
     wait_until("the load runs", || server.calls("exec") > 100);
@@ -202,15 +199,12 @@ async fn a_connection_that_breaks_fails_its_transactions() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(false);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, standalone(&server), 1).await;
     for killed in 1..=5 {
         wait_until("the load runs", || server.calls("exec") > 50 * killed);
         server.ask::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     }
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert!(snapshot.total.succeeded > 0, "{:?}", snapshot.total);
     let broke = |kind: &str| ["ConnectionReset", "ConnectionClosed"].contains(&kind);
     assert!(kinds(&snapshot).iter().all(|(kind, _)| broke(kind)), "{:?}", snapshot.errors);

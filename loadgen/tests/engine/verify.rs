@@ -8,9 +8,7 @@ use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 
-use crate::harness::{
-    Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
-};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, standalone, topology};
 use crate::peer::{command, listen};
 
 const KEYS: u64 = 500;
@@ -113,8 +111,7 @@ async fn keys_that_another_client_takes_away_are_lost() {
     let redis = RedisServer::start(&[]);
     let mut plan = values();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
-    let mut bench = Bench::new(plan, standalone(&redis), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     assert_eq!(bench.preload().await, KEYS);
     redis.ask::<()>(&["FLUSHALL"]);
     bench.start(1);
@@ -134,8 +131,7 @@ async fn values_that_another_client_puts_back_are_lost_writes_to_the_number() {
     plan.workload.keys.pattern = KeyPattern::Sequential;
     // Each key is written five times after the preload.
     plan.bound = Bound::Requests { count: 5 * KEYS, max_nanoseconds: 20 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&redis), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     bench.preload().await;
     let names: Vec<String> = (0..10).map(|number| format!("key:{number:03}")).collect();
     let before: Vec<Vec<u8>> = names.iter().map(|name| redis.ask(&["GET", name])).collect();
@@ -170,8 +166,7 @@ async fn counts_are_exact_and_one_put_back_is_lost() {
     let sum: u64 = (0..10).map(|key| redis.ask::<u64>(&["GET", &format!("key:{key}")])).sum();
     assert_eq!(sum, incr, "each was executed once");
 
-    let mut bench = Bench::new(plan, standalone(&redis), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     redis.reset_statistics();
     bench.start(1);
     wait_until("it counts", || redis.calls("incr") > 500);
@@ -200,8 +195,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
         let name = if verify == Verify::Replies { "incr" } else { "set" };
-        let mut bench = Bench::new(plan, standalone(&redis), 1);
-        bench.connect().await;
+        let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
         bench.preload().await;
         redis.reset_statistics();
         bench.start(1);
@@ -209,8 +203,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         redis.pause();
         bench.until(|event| matches!(event, redisbench_loadgen::engine::EngineEvent::ConnectionLost { .. })).await;
         redis.resume();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         let found = verification(&snapshot);
         assert!(found.ambiguous_writes > 0, "{found:?}");
         assert_clean(&snapshot);
@@ -329,8 +322,7 @@ async fn an_aborted_load_is_not_read_again() {
     let redis = RedisServer::start(&[]);
     let mut plan = values();
     plan.bound = Bound::Duration { nanoseconds: 50 * SECOND };
-    let mut bench = Bench::new(plan, standalone(&redis), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     bench.preload().await;
     bench.start(1);
     wait_until("the load runs", || redis.calls("get") > 200);

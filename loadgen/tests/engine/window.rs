@@ -4,7 +4,7 @@
 use redisbench_wire::plan::{Bound, Load, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, plan};
 use crate::peer::Peer;
 
 /// Two connections with two requests each.
@@ -23,9 +23,7 @@ fn plan_of(load: Load) -> TrialPlan {
 /// Starts against a server that does not reply, and waits until the connections are full.
 async fn started(plan: TrialPlan, peer: &Peer) -> Bench {
     peer.hold();
-    let mut bench = Bench::new(plan, peer.topology(), 1);
-    bench.connect().await;
-    bench.start(1);
+    let bench = Bench::started(plan, peer.topology(), 1).await;
     peer.wait_for_commands(WINDOW);
     bench
 }
@@ -56,8 +54,7 @@ async fn a_reply_beyond_measure_from_counts_for_the_warmup_that_sent_it() {
     let measuring = until_stage(&bench, Stage::Measuring).await;
     assert_eq!((measuring.warmup.scheduled, measuring.warmup.in_flight, measuring.total.scheduled), (4, 4, 0));
     peer.release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.warmup.scheduled, snapshot.warmup.succeeded), (4, 4));
     assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (101, 101));
     assert_eq!(peer.received().len(), WINDOW + 101);
@@ -74,8 +71,7 @@ async fn what_was_due_in_the_warmup_stays_there_however_late_it_is_sent() {
     assert_eq!((measuring.warmup.scheduled, measuring.warmup.in_flight), (500, 500));
     assert_eq!(peer.received().len(), WINDOW);
     peer.release();
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.warmup.scheduled, snapshot.warmup.succeeded), (500, 500));
     assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (101, 101));
     assert_eq!(peer.received().len(), 601);
@@ -91,8 +87,7 @@ async fn a_reply_beyond_measure_to_counts_and_nothing_is_sent_for_it() {
         let draining = until_stage(&bench, Stage::Draining).await;
         assert_eq!((draining.total.scheduled, draining.total.in_flight), (scheduled, 4));
         peer.release();
-        let snapshot = bench.finished(1).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (4, scheduled - 4));
         assert_eq!(snapshot.total.unsent_at_end, snapshot.total.unsent);
         assert_eq!((snapshot.total.scheduled, snapshot.warmup.scheduled), (scheduled, 0));
@@ -128,8 +123,7 @@ async fn an_abort_in_mid_flight_counts_what_is_in_flight_and_late_replies_nowher
         let sent = peer.received().len();
         assert_eq!(sent, WINDOW + 1);
         peer.release();
-        let snapshot = bench.finished(2).await;
-        assert_complete(&snapshot);
+        let snapshot = bench.completed(2).await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (300, 300));
         assert_eq!(peer.received().len(), sent + 300);
     }
@@ -145,16 +139,13 @@ async fn shards_with_unequal_numbers_each_send_their_own() {
             let plan = TrialPlan { shards: 2, connections: 4, ..plan_of(load.clone()) };
             let mut part = plan.of_shard(shard as u32);
             part.bound = Bound::Requests { count, max_nanoseconds: 20 * SECOND };
-            let mut bench = Bench::new(part, peer.topology(), 2);
-            bench.connect().await;
-            benches.push(bench);
+            benches.push(Bench::connected(part, peer.topology(), 2).await);
         }
         for bench in &benches {
             bench.start(1);
         }
         for (bench, count) in benches.iter_mut().zip(counts) {
-            let snapshot = bench.finished(1).await;
-            assert_complete(&snapshot);
+            let snapshot = bench.completed(1).await;
             assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (count, count));
             let window = snapshot.window;
             assert!(window.measure_to_nanoseconds >= window.measure_from_nanoseconds);

@@ -39,9 +39,7 @@ async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
     let quiet = run(plan.clone(), nodes.clone(), 1).await;
     cluster.nodes[0].pause();
     plan.timeouts.request_nanoseconds = 600_000_000;
-    let mut bench = crate::harness::Bench::new(plan, nodes, 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = crate::harness::Bench::started(plan, nodes, 1).await;
     let stopped = bench.finished(1).await;
     cluster.nodes[0].resume();
     // Soon all requests wait for the stopped node, which has room for a third of them.

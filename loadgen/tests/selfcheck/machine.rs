@@ -34,9 +34,7 @@ pub fn lasting(plan: TrialPlan, milliseconds: u64) -> TrialPlan {
 
 /// A worker with all connections made.
 pub async fn ready(plan: TrialPlan, server: &RedisServer) -> Bench {
-    let mut bench = Bench::new(plan, standalone(server), 1);
-    bench.connect().await;
-    bench
+    Bench::connected(plan, standalone(server), 1).await
 }
 
 /// Waits for the first answer of the measurement.

@@ -37,9 +37,7 @@ async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
     plan.workload.values = Values::fixed(4 << 20);
     plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
     plan.timeouts.request_nanoseconds = 1000 * MILLISECOND;
-    let mut bench = Bench::new(plan, Topology::of(&[listener.local_addr().unwrap()]), 1);
-    bench.connect().await;
-    bench.start(1);
+    let mut bench = Bench::started(plan, Topology::of(&[listener.local_addr().unwrap()]), 1).await;
     let sending = sending(&bench.finished(1).await);
     assert_eq!(sending.connections, 2);
     assert!(percent(&sending, sending.peer_limited_nanoseconds) > 50, "{sending:?}");
@@ -109,8 +107,7 @@ async fn a_shaped_downlink_shows_as_a_rate_that_never_rises() {
 async fn run(mut plan: redisbench_wire::plan::TrialPlan, server: SocketAddr) -> Snapshot {
     plan.connections = 8;
     plan.pipeline = 2;
-    let mut bench = Bench::new(plan, Topology::of(&[server]), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, Topology::of(&[server]), 1).await;
     bench.preload().await;
     bench.start(1);
     bench.finished(1).await

@@ -10,7 +10,7 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, topology};
+use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, topology};
 use crate::quiet::alone;
 
 const RATE: u64 = 20_000;
@@ -45,8 +45,7 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     for k in 0..REQUESTS {
         wanted[cluster.owner(workload.slot(k, workload.operation(k)))] += 1;
     }
-    let mut bench = Bench::new(plan, map, 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, map, 1).await;
     let start = monotonic_nanoseconds() + 20 * MILLISECOND;
     bench.engine.start(start, 1).unwrap();
     until(start + 4 * SECOND).await;
@@ -57,8 +56,7 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     cluster.nodes[0].resume();
     while bench.live().await.total.in_flight >= 100 {}
     let caught_up = bench.snapshot().await;
-    let snapshot = bench.finished(1).await;
-    assert_complete(&snapshot);
+    let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (REQUESTS, 0));
     // No request was drawn again because its node was busy.
     for (node, wanted) in wanted.into_iter().enumerate() {

@@ -87,8 +87,7 @@ async fn stall(means: Means, pipeline: u32) -> Stalled {
     plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };
     // Keep snapshots cheap, because they are taken while the worker catches up.
     (plan.breakdown.operation, plan.breakdown.node) = (false, false);
-    let mut bench = Bench::new(plan, standalone(&server), 1);
-    bench.connect().await;
+    let mut bench = Bench::connected(plan, standalone(&server), 1).await;
     let start = monotonic_nanoseconds() + 20 * MILLISECOND;
     bench.engine.start(start, 1).unwrap();
     until(start + 4 * SECOND).await;
