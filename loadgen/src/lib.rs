@@ -5,6 +5,9 @@ pub mod cluster;
 pub mod control;
 pub mod engine;
 pub mod null_server;
+#[cfg(test)]
+#[path = "../tests/open_loop.rs"]
+mod open_loop;
 pub mod record;
 pub mod resp;
 #[cfg(test)]

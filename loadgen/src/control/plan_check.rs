@@ -167,17 +167,12 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open_loop::OpenLoop;
     use crate::sample::plan;
-    use redisbench_wire::plan::{Arrival, Bound, RateStage};
+    use redisbench_wire::plan::{Bound, RateStage};
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
-        Load::OpenLoop {
-            rate_per_second,
-            stages: stages.to_vec(),
-            arrival: Arrival::Constant,
-            pacing_grid_nanoseconds: 0,
-            unsent_after_nanoseconds: 1,
-        }
+        OpenLoop { stages: stages.to_vec(), ..OpenLoop::at(rate_per_second) }.load()
     }
 
     fn stage(nanoseconds: u64, from_per_second: u64, to_per_second: u64) -> RateStage {

@@ -122,6 +122,7 @@ mod tests {
     use redisbench_wire::plan::TrialPlan;
 
     use super::*;
+    use crate::open_loop::open_loop;
     use crate::sample;
 
     fn allowed(connections: u32, load: Load) -> ShardPlan {
@@ -132,14 +133,7 @@ mod tests {
 
     #[test]
     fn the_probe_is_of_the_trials_kind_at_its_rate_with_half_of_the_connections() {
-        let open = Load::OpenLoop {
-            rate_per_second: 200,
-            stages: Vec::new(),
-            arrival: redisbench_wire::plan::Arrival::Constant,
-            pacing_grid_nanoseconds: 0,
-            unsent_after_nanoseconds: 1,
-        };
-        for (load, warmup) in [(Load::ClosedLoop, Probe::WARMUP_NANOSECONDS), (open, 0)] {
+        for (load, warmup) in [(Load::ClosedLoop, Probe::WARMUP_NANOSECONDS), (open_loop(200), 0)] {
             let probe = halved(&allowed(9, load.clone()));
             assert_eq!((&probe.load, probe.warmup_nanoseconds), (&load, warmup));
             assert_eq!((probe.connections, probe.concurrency), (4, Some(2)));

@@ -147,23 +147,15 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_wire::plan::Arrival;
-
     use super::*;
+    use crate::open_loop::OpenLoop;
 
     const PROCESSOR: u64 = 1_000_000;
     const MICROSECOND: u64 = 1_000;
 
     /// A worker of an open loop, which may use `processor` millionths of a processor.
     fn vigil(processor: u64, pacing_grid_nanoseconds: u64) -> Vigil {
-        let load = Load::OpenLoop {
-            rate_per_second: 1_000,
-            stages: Vec::new(),
-            arrival: Arrival::Constant,
-            pacing_grid_nanoseconds,
-            unsent_after_nanoseconds: 1,
-        };
-        Vigil::of(&load, processor)
+        Vigil::of(&OpenLoop { pacing_grid_nanoseconds, ..OpenLoop::at(1_000) }.load(), processor)
     }
 
     /// A worker with a request due every `interval`, which takes `latency(n)` to wake up the nth time. Returns how late the last half of

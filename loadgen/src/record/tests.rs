@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::{Arrival, Operation, Topology};
+use redisbench_wire::plan::{Operation, Topology};
 use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
 use redisbench_wire::timeline::{NodePart, Span};
 
@@ -9,18 +9,8 @@ use super::Period::Measured;
 use super::*;
 
 fn plan(open_loop: bool) -> TrialPlan {
-    let open = Load::OpenLoop {
-        rate_per_second: 1,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 1,
-    };
-    let mut plan = TrialPlan {
-        load: if open_loop { open } else { Load::ClosedLoop },
-        node_seconds: true,
-        ..TrialPlan::basic("redis:6379")
-    };
+    let load = if open_loop { crate::open_loop::open_loop(1) } else { Load::ClosedLoop };
+    let mut plan = TrialPlan { load, node_seconds: true, ..TrialPlan::basic("redis:6379") };
     plan.target.topology = Topology::Cluster;
     plan.workload.operations = ["a", "b"].map(|name| Operation::of(name, 1, "PING")).into();
     plan

@@ -156,7 +156,7 @@ mod tests {
         #[test]
         fn numbers_are_written_as_they_are_formatted(
             number in prop_oneof![0..200_000_000_u64, 0..10_u64.pow(18), any::<u64>()],
-            padding in 0..12_usize,
+            padding in 0..13_usize,
         ) {
             let expected = number.to_string();
             let mut digits = vec![b'0'; expected.len() + padding];

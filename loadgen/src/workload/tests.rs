@@ -6,7 +6,6 @@ use redisbench_wire::plan::{self, KeyPattern, Load, Topology, Workload as PlanWo
 use super::*;
 use crate::cluster::slot_of;
 use crate::resp::append_command;
-use crate::schedule::Seat;
 
 fn plan(operations: Vec<Operation>, keys: Keys) -> TrialPlan {
     let mut plan = TrialPlan { preload: Preload::FillMissing, ..TrialPlan::basic("redis:6379") };
@@ -29,7 +28,7 @@ fn literal(text: &str) -> Part {
 }
 
 fn get() -> Operation {
-    operation(1, vec![vec![literal("GET")], vec![Part::Key]])
+    Operation::of("get", 1, "GET __key__")
 }
 
 fn encoded(workload: &Workload, k: u64) -> Vec<u8> {
@@ -251,10 +250,10 @@ fn slots_are_those_of_the_keys() {
             assert_eq!(workload.slot(k, workload.operation(k)), slot_of(key.as_bytes()), "{key}");
         }
     }
-    let fixed = operation(1, vec![vec![literal("INCR")], vec![literal("counter")]]);
+    let fixed = Operation::of("incr", 1, "INCR counter");
     let workload = Workload::of_trial(&plan(vec![fixed], keys("", 0, 1, KeyPattern::Uniform))).unwrap();
     assert_eq!(workload.slot(0, workload.operation(0)), slot_of(b"counter"));
-    let ping = operation(1, vec![vec![literal("PING")]]);
+    let ping = Operation::of("ping", 1, "PING");
     let workload = Workload::of_trial(&plan(vec![ping], keys("", 0, 1, KeyPattern::Uniform))).unwrap();
     let slots: HashSet<u16> = (0..1000).map(|k| workload.slot(k, workload.operation(k))).collect();
     assert!(slots.len() > 900);
@@ -263,7 +262,7 @@ fn slots_are_those_of_the_keys() {
 #[test]
 fn weights_hold() {
     let weights = [1u32, 0, 20, 79];
-    let operations = weights.iter().map(|weight| operation(*weight, vec![vec![literal("PING")]])).collect();
+    let operations = weights.iter().map(|weight| Operation::of("ping", *weight, "PING")).collect();
     let workload = Workload::of_trial(&plan(operations, keys("", 0, 1, KeyPattern::Uniform))).unwrap();
     for start in [0u64, 1 << 40] {
         let mut counts = [0u64; 4];
@@ -306,24 +305,6 @@ fn impossible_plans_are_refused() {
 }
 
 proptest! {
-    #[test]
-    fn numbers_are_written_as_they_are_printed(number: u64, width in 1usize..33) {
-        let width = width.max(number.checked_ilog10().unwrap_or(0) as usize + 1);
-        let mut digits = vec![b'0'; width];
-        KeySpace::write(number, &mut digits);
-        prop_assert_eq!(String::from_utf8(digits).unwrap(), format!("{number:0width$}"));
-    }
-
-    #[test]
-    fn seats_together_take_every_request_once(shards in 1u32..6, workers in 1u32..6, rounds in 1u64..20) {
-        let mut all: Vec<u64> = (0..shards)
-            .flat_map(|shard| (0..workers).map(move |worker| Seat { shard, shards, worker, workers }))
-            .flat_map(|seat| (0..rounds).map(move |round| seat.first() + round * seat.step()))
-            .collect();
-        all.sort_unstable();
-        prop_assert_eq!(all, (0..u64::from(shards) * u64::from(workers) * rounds).collect::<Vec<_>>());
-    }
-
     #[test]
     fn partitions_cover_each_key_once(count in 1u64..500, shards in 1u32..8) {
         let shards = shards.min(count as u32);

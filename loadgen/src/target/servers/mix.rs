@@ -158,15 +158,7 @@ mod tests {
 
     fn mix(commands: &[&str], reads: &[bool]) -> Mix {
         let mut plan = crate::sample::plan();
-        plan.workload.operations = commands
-            .iter()
-            .map(|command| Operation {
-                name: (*command).to_owned(),
-                weight: 1,
-                arguments: command.split(' ').map(|word| vec![Part::Literal(word.to_owned())]).collect(),
-                keys: None,
-            })
-            .collect();
+        plan.workload.operations = commands.iter().map(|command| Operation::of(command, 1, command)).collect();
         (plan.workload.options, plan.verify) = (WorkloadOptions::default(), Verify::None);
         Mix::of(&plan, reads)
     }
