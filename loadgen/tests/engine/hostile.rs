@@ -130,8 +130,7 @@ async fn kinds_of_errors_are_bounded() {
     plan.connections = 1;
     plan.pipeline = 200;
     plan.bound = Bound::Requests { count: 200, max_nanoseconds: 1000 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
-    let snapshot = bench.run().await;
+    let snapshot = run(plan, Topology::of(&[address]), 1).await;
     assert_eq!(snapshot.total.errors, 200);
     assert_eq!(snapshot.errors.len(), limits::ERROR_KINDS);
     assert_eq!(snapshot.errors.last().unwrap().kind, "Other");

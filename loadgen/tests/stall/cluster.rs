@@ -1,7 +1,5 @@
 //! 20,000 requests per second for 10 s over 50 connections to three nodes. One of them stops for half a second.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_loadgen::workload::Workload;
@@ -11,7 +9,7 @@ use redisbench_wire::plan::{Bound, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, topology};
-use crate::quiet::alone;
+use crate::quiet::{alone, until};
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;
@@ -76,8 +74,4 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
         println!("{line}");
         assert!(off.abs() <= 0.1, "{line}");
     }
-}
-
-async fn until(time: u64) {
-    tokio::time::sleep(Duration::from_nanos(time.saturating_sub(monotonic_nanoseconds()))).await;
 }

@@ -1,5 +1,8 @@
 //! These tests measure times, so each runs alone as far as possible.
 
+use std::time::Duration;
+
+use redisbench_loadgen::engine::monotonic_nanoseconds;
 use tokio::sync::{Mutex, MutexGuard};
 
 static ONE: Mutex<()> = Mutex::const_new(());
@@ -12,4 +15,9 @@ pub async fn alone() -> MutexGuard<'static, ()> {
     // SAFETY: `lowest` is valid for the duration of the call, which affects only the calling thread. A refusal changes nothing.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) };
     turn
+}
+
+/// Waits until this time of the engine.
+pub async fn until(time: u64) {
+    tokio::time::sleep(Duration::from_nanos(time.saturating_sub(monotonic_nanoseconds()))).await;
 }

@@ -1,7 +1,5 @@
 //! 20,000 requests per second for 10 s over 50 connections, and the server stops for half a second.
 
-use std::time::Duration;
-
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::Detail;
@@ -11,7 +9,7 @@ use redisbench_wire::snapshot::Snapshot;
 
 use crate::drain::{Drain, Sample};
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, standalone};
-use crate::quiet::alone;
+use crate::quiet::{alone, until};
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;
@@ -123,10 +121,6 @@ async fn stop(server: &RedisServer, means: Means) -> (u64, u64) {
             (from, from + 1000 * server.command_statistic("debug", "usec"))
         }
     }
-}
-
-async fn until(time: u64) {
-    tokio::time::sleep(Duration::from_nanos(time.saturating_sub(monotonic_nanoseconds()))).await;
 }
 
 impl Stalled {
