@@ -1,7 +1,7 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan};
+use redisbench_wire::plan::{Bound, Load, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, topology};
@@ -50,29 +50,6 @@ async fn requests_go_to_the_owners_of_their_slots() {
 }
 
 #[tokio::test]
-async fn preload_fills_all_nodes() {
-    let cluster = RedisCluster::steady(3);
-    let mut plan = cluster_plan();
-    plan.preload = Preload::FillMissing;
-    let snapshot = run(plan, topology(&cluster), 2).await;
-    assert_eq!((snapshot.preloaded_keys, snapshot.preload_commands), (1000, 1000));
-    assert_reconciled(&cluster, &snapshot);
-    assert_eq!(snapshot.operations[0].nil_replies, 0);
-}
-
-#[tokio::test]
-async fn a_number_of_requests_is_sent_to_the_last() {
-    let cluster = RedisCluster::steady(3);
-    let mut plan = cluster_plan();
-    // All requests are due long before the connections can take them.
-    plan.load = open_loop(1_000_000);
-    plan.pipeline = 1;
-    plan.bound = Bound::Requests { count: 2000, max_nanoseconds: 20 * SECOND };
-    let snapshot = run(plan, topology(&cluster), 1).await;
-    assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (2000, 0));
-}
-
-#[tokio::test]
 async fn nothing_waits_at_a_node_that_is_gone() {
     let cluster = RedisCluster::steady(3);
     let gone = RedisServer::start(&[]);
@@ -92,18 +69,6 @@ async fn nothing_waits_at_a_node_that_is_gone() {
     bench.start(1);
     let snapshot = bench.completed(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (1000, 0));
-}
-
-#[tokio::test]
-async fn hash_tags_decide() {
-    let cluster = RedisCluster::steady(3);
-    let mut plan = cluster_plan();
-    plan.workload.keys.prefix = "{tag}:".into();
-    plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
-    let snapshot = run(plan, topology(&cluster), 1).await;
-    let owner = cluster.owner(slot_of(b"tag"));
-    assert_eq!(snapshot.nodes[owner].requests, 300);
-    assert_eq!(snapshot.total.redirect_hops, 0);
 }
 
 #[tokio::test]

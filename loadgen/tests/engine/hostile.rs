@@ -33,7 +33,8 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
     let mut plan = plan();
     plan.pipeline = 2;
     plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
-    let snapshot = run(plan, Topology::of(&[address]), 1).await;
+    let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
+    let snapshot = bench.run().await;
     assert!(bench.saw(|event| matches!(event, EngineEvent::ConnectionLost { .. })));
     snapshot.errors.into_iter().map(|error| error.kind).collect()
 }

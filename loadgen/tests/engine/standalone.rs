@@ -235,22 +235,6 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
 }
 
 #[tokio::test]
-async fn connections_come_back() {
-    let mut server = RedisServer::start(&[]);
-    let mut plan = plan();
-    plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
-    let mut bench = Bench::started(plan, standalone(&server), 1).await;
-    wait_until("some requests", || server.calls("get") > 50);
-    server.kill();
-    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
-    server.restart();
-    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
-    let snapshot = bench.completed(1).await;
-    assert_eq!(snapshot.generator.reconnects, 2);
-    assert!(server.calls("get") > 0);
-}
-
-#[tokio::test]
 async fn a_silent_server_gives_timeouts() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
@@ -265,50 +249,6 @@ async fn a_silent_server_gives_timeouts() {
     assert_complete(&snapshot);
     assert!(snapshot.errors.iter().any(|error| error.kind == "Timeout"), "{:?}", snapshot.errors);
     assert_eq!(snapshot.total.errors, snapshot.total.unanswered);
-}
-
-#[tokio::test]
-async fn a_full_open_loop_gives_up_in_time() {
-    let server = RedisServer::start(&[]);
-    let mut plan = plan();
-    plan.load = OpenLoop { unsent_after_nanoseconds: 50 * MILLISECOND, ..OpenLoop::at(300) }.load();
-    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
-    let mut bench = Bench::started(plan, standalone(&server), 1).await;
-    wait_until("some requests", || server.calls("get") > 20);
-    server.pause();
-    bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
-    server.resume();
-    let snapshot = bench.snapshot().await;
-    assert_complete(&snapshot);
-    assert_eq!(snapshot.total.scheduled, 900);
-    assert!(snapshot.total.unsent > 100, "{:?}", snapshot.total);
-}
-
-#[tokio::test]
-async fn abort_stops_at_once_and_keeps_what_was_measured() {
-    for load in [Load::ClosedLoop, open_loop(20_000)] {
-        let server = RedisServer::start(&[]);
-        let mut plan = plan();
-        plan.load = load.clone();
-        plan.bound = Bound::Duration { nanoseconds: 20 * SECOND };
-        let mut bench = Bench::connected(plan, standalone(&server), 2).await;
-        bench.start(3);
-        wait_until("some requests", || server.calls("get") > 50);
-        server.pause();
-        bench.snapshot().await;
-        bench.engine.abort().unwrap();
-        let snapshot = bench.finished(3).await;
-        server.resume();
-        assert!(snapshot.aborted && snapshot.stage == Stage::Done);
-        for tally in snapshot.operations.iter().map(|operation| operation.tally).chain([snapshot.total]) {
-            assert!(tally.balances(), "{tally:?}");
-        }
-        assert!(snapshot.total.succeeded > 0 && snapshot.total.in_flight > 0, "{:?}", snapshot.total);
-        assert!(snapshot.window.measure_to_nanoseconds <= snapshot.taken_nanoseconds);
-        // The next attempt starts from zero, undisturbed by late replies.
-        bench.engine.rearm().unwrap();
-        assert_eq!(bench.snapshot().await.total.scheduled, 0);
-    }
 }
 
 #[tokio::test]

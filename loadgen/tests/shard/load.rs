@@ -3,12 +3,12 @@
 use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, Preload, TrialPlan};
+use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
 use crate::client::{Shard, eventually};
-use crate::plans::{SECOND, authenticated, clustered, operation, plan};
+use crate::plans::{SECOND, authenticated, clustered, plan};
 
 /// A load that only a stop ends.
 pub fn endless(plan: TrialPlan) -> TrialPlan {
@@ -23,6 +23,15 @@ pub fn assert_balanced(snapshot: &Snapshot) {
     assert_eq!(operations.map(|operation| operation.tally.scheduled).sum::<u64>(), snapshot.total.scheduled);
     let recorded = snapshot.latency.response.decode(Kind::Request).unwrap().len();
     assert_eq!(recorded + snapshot.total.overflow, snapshot.total.succeeded);
+}
+
+/// Waits until requests have succeeded.
+async fn loaded(shard: &Shard) -> Snapshot {
+    eventually("the load runs", async || {
+        let snapshot = shard.snapshot(Detail::Live).await.unwrap().body;
+        (snapshot.total.succeeded > 100).then_some(snapshot)
+    })
+    .await
 }
 
 /// No request waited in vain. On a busy machine the last ones may become due too late to be sent.
@@ -67,33 +76,11 @@ async fn a_cluster_is_loaded_node_by_node() {
 }
 
 #[tokio::test]
-async fn a_start_is_accepted_once_and_repeated() {
-    let redis = RedisServer::start(&[]);
-    let shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
-    let now = shard.clock().await;
-    assert_eq!(shard.start_at(1, 1, now).await.unwrap_err().1.body.code, RefusalCode::InstantPassed);
-    let accepted = shard.start_at(1, 1, now + SECOND).await.unwrap().body;
-    assert_eq!(shard.start_at(1, 1, now + 9 * SECOND).await.unwrap().body, accepted);
-    let running = eventually("the load runs", async || {
-        let snapshot = shard.snapshot(Detail::Live).await.unwrap().body;
-        (snapshot.total.succeeded > 0).then_some(snapshot)
-    });
-    assert_eq!(running.await.window.start_nanoseconds, accepted.start_nanoseconds);
-    assert_eq!(shard.start_at(1, 1, accepted.start_nanoseconds).await.unwrap().body, accepted);
-    assert_eq!(shard.start_at(1, 2, now + 99 * SECOND).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
-    assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
-    assert_eq!(shard.state().await.body.accepted, Some(accepted));
-}
-
-#[tokio::test]
 async fn an_aborted_load_is_kept_and_its_server_left_alone() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
     shard.begin(1).await;
-    eventually("the load runs", async || {
-        (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 100).then_some(())
-    })
-    .await;
+    loaded(&shard).await;
     shard.abort(AbortThen::Stop).await.unwrap();
     let snapshot = shard.finished().await;
     assert_balanced(&snapshot);
@@ -110,11 +97,11 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
     let endless = endless(plan(&redis.endpoint()));
     shard.prepared(&TrialPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await;
     let begin = shard.clock().await + SECOND / 10;
-    shard.start_at(1, 1, begin).await.unwrap();
-    eventually("the load runs", async || {
-        (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 100).then_some(())
-    })
-    .await;
+    let accepted = shard.start_at(1, 1, begin).await.unwrap().body;
+    assert_eq!(loaded(&shard).await.window.start_nanoseconds, begin);
+    assert_eq!(shard.start_at(1, 1, begin + 9 * SECOND).await.unwrap().body, accepted);
+    assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+    assert_eq!(shard.state().await.body.accepted, Some(accepted));
     shard.abort(AbortThen::Rearm).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     assert_eq!(shard.state().await.body.accepted, None);
@@ -139,31 +126,6 @@ async fn trials_follow_one_another() {
     shard.trial = 0;
     let (_, refused) = shard.snapshot(Detail::Full).await.unwrap_err();
     assert_eq!((refused.trial, refused.body.code), (Some(0), RefusalCode::Unknown));
-}
-
-#[tokio::test]
-async fn a_moved_slot_is_seen_in_the_map() {
-    let cluster = RedisCluster::start(2);
-    let shard = Shard::start(None).await;
-    // Empty slots can change their owner at once.
-    let mut plan = TrialPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
-    plan.workload.operations = vec![operation("read", 1, "GET __key__")];
-    shard.prepared(&plan).await;
-    shard.begin(1).await;
-    let heir: String = cluster.nodes[1].ask(&["CLUSTER", "MYID"]);
-    for slot in 0..100 {
-        for node in cluster.nodes.iter().rev() {
-            let _: () = node.ask(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &heir]);
-        }
-    }
-    eventually("the map is renewed", async || shard.log().contains("the target's map has changed").then_some(())).await;
-    shard.abort(AbortThen::Stop).await.unwrap();
-    let snapshot = shard.finished().await;
-    assert_balanced(&snapshot);
-    assert!(snapshot.total.redirected > 0 && snapshot.total.errors == 0, "{:?}", snapshot.errors);
-    let slots = |id: &str| snapshot.nodes.iter().find(|node| node.id == id).map(|node| node.slots);
-    // The look may have happened while slots were still moving.
-    assert!(slots(&heir) > Some(8192), "{:?}", snapshot.nodes);
 }
 
 #[tokio::test]

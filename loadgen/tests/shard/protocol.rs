@@ -7,7 +7,7 @@ use redisbench_wire::{Detail, RefusalCode, ShardPhase, WIRE_VERSION, limits, pat
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::client::{INCARNATION, RUN, Shard, command};
+use crate::client::{INCARNATION, RUN, Shard, command, eventually};
 use crate::plans::plan;
 
 #[tokio::test]
@@ -81,29 +81,20 @@ async fn what_cannot_be_read_is_refused() {
 }
 
 #[tokio::test]
-async fn the_highest_epoch_rules() {
-    let shard = Shard::start(None).await;
-    let closed = ClosedPort::take();
-    let endpoint = closed.endpoint();
-    assert_eq!(shard.plan(7, &plan(&endpoint)).await.unwrap().body.epoch, 7);
-    let (status, refused) = shard.plan(6, &plan(&endpoint)).await.unwrap_err();
-    assert_eq!((status, refused.body.code), (StatusCode::CONFLICT, RefusalCode::StaleEpoch));
-    assert_eq!(refused.trial, Some(0));
-    assert_eq!(shard.plan(8, &plan(&endpoint)).await.unwrap().body.epoch, 8);
-    let refused = shard.start_at(7, 1, u64::MAX).await.unwrap_err().1;
-    assert_eq!(refused.body.code, RefusalCode::StaleEpoch);
-}
-
-#[tokio::test]
-async fn another_plan_is_a_conflict() {
+async fn a_plan_is_accepted_once_and_for_no_lower_epoch() {
     let shard = Shard::start(None).await;
     let closed = ClosedPort::take();
     let mut plan = plan(&closed.endpoint());
-    let state = shard.plan(1, &plan).await.unwrap().body;
-    assert_eq!((state.phase, state.plan_hash), (ShardPhase::Preparing, Some(plan.hash(RUN, 0))));
-    assert_eq!(shard.plan(1, &plan).await.unwrap().body.plan_hash, Some(plan.hash(RUN, 0)));
+    let state = shard.plan(7, &plan).await.unwrap().body;
+    assert_eq!((state.phase, state.epoch, state.plan_hash), (ShardPhase::Preparing, 7, Some(plan.hash(RUN, 0))));
+    let (status, refused) = shard.plan(6, &plan).await.unwrap_err();
+    assert_eq!((status, refused.body.code), (StatusCode::CONFLICT, RefusalCode::StaleEpoch));
+    assert_eq!(refused.trial, Some(0));
+    let state = shard.plan(8, &plan).await.unwrap().body;
+    assert_eq!((state.epoch, state.plan_hash), (8, Some(plan.hash(RUN, 0))));
     plan.pipeline += 1;
-    assert_eq!(shard.plan(1, &plan).await.unwrap_err().1.body.code, RefusalCode::PlanConflict);
+    assert_eq!(shard.plan(8, &plan).await.unwrap_err().1.body.code, RefusalCode::PlanConflict);
+    assert_eq!(shard.start_at(7, 1, u64::MAX).await.unwrap_err().1.body.code, RefusalCode::StaleEpoch);
     assert_eq!(shard.snapshot(Detail::Live).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
 }
 
@@ -113,23 +104,9 @@ async fn waiting_is_told() {
     let closed = ClosedPort::take();
     let endpoint = closed.endpoint();
     shard.plan(1, &plan(&endpoint)).await.unwrap();
-    let waiting =
-        crate::client::eventually("an obstacle is told", async || shard.state().await.body.preparation.waiting_for);
-    let waiting = waiting.await;
+    let told = eventually("an obstacle is told", async || shard.state().await.body.preparation.waiting_for);
+    let waiting = told.await;
     assert!(waiting.contains(&endpoint) && waiting.contains("connection refused"), "{waiting}");
-}
-
-#[tokio::test]
-async fn a_released_shard_exits_with_0() {
-    let mut shard = Shard::start(None).await;
-    shard.ends_with(0).await;
-}
-
-#[tokio::test]
-async fn a_terminated_shard_exits_with_75() {
-    let mut shard = Shard::start(None).await;
-    shard.terminate();
-    assert_eq!(shard.exit_code().await, Some(75));
 }
 
 #[tokio::test]

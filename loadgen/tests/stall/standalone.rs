@@ -29,26 +29,18 @@ const TRIES: u32 = 3;
 
 #[tokio::test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
-async fn a_stopped_process_at_p_1() {
-    told_as_it_was(Means::Signal, 1).await;
+async fn a_stopped_process() {
+    for pipeline in [1, 16] {
+        told_as_it_was(Means::Signal, pipeline).await;
+    }
 }
 
 #[tokio::test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
-async fn a_stopped_process_at_p_16() {
-    told_as_it_was(Means::Signal, 16).await;
-}
-
-#[tokio::test]
-#[ignore = "depends on how busy the machine is: make test-timing"]
-async fn a_sleeping_server_at_p_1() {
-    told_as_it_was(Means::DebugSleep, 1).await;
-}
-
-#[tokio::test]
-#[ignore = "depends on how busy the machine is: make test-timing"]
-async fn a_sleeping_server_at_p_16() {
-    told_as_it_was(Means::DebugSleep, 16).await;
+async fn a_sleeping_server() {
+    for pipeline in [1, 16] {
+        told_as_it_was(Means::DebugSleep, pipeline).await;
+    }
 }
 
 async fn told_as_it_was(means: Means, pipeline: u32) {

@@ -34,6 +34,15 @@ fn idle() -> Trial {
     Trial::new("run", 1, 0)
 }
 
+/// Armed by its connections alone.
+fn without_preload(plan: TrialPlan) -> Trial {
+    let mut trial = idle();
+    trial.plan(0, 0, put(TrialPlan { preload: Preload::None, ..plan }, 0)).unwrap();
+    trial.observe(0, Event::TargetReady);
+    assert_eq!(trial.observe(0, ALL), []);
+    trial
+}
+
 fn preparing() -> Trial {
     let mut trial = idle();
     let actions = trial.plan(0, 0, put(plan(), 0)).unwrap();
@@ -130,11 +139,7 @@ fn progress_is_told() {
 
 #[test]
 fn without_preload_connections_arm() {
-    let mut trial = idle();
-    let plan = TrialPlan { preload: Preload::None, ..plan() };
-    trial.plan(0, 0, put(plan, 0)).unwrap();
-    trial.observe(0, Event::TargetReady);
-    assert_eq!(trial.observe(0, ALL), []);
+    let trial = without_preload(plan());
     assert_eq!(phase(&trial), ShardPhase::Armed);
     assert_eq!(trial.state().preparation.preload_keys, 0);
 }
@@ -341,10 +346,7 @@ fn a_target_that_was_wholly_gone_while_armed_is_preloaded_again() {
     assert_eq!(trial.observe(4, Event::Preloaded), []);
     assert_eq!(phase(&trial), ShardPhase::Armed);
 
-    let mut trial = idle();
-    trial.plan(0, 0, put(TrialPlan { preload: Preload::None, ..plan() }, 0)).unwrap();
-    trial.observe(0, Event::TargetReady);
-    trial.observe(0, ALL);
+    let mut trial = without_preload(plan());
     trial.observe(1, none);
     assert_eq!(trial.observe(2, ALL), []);
     assert_eq!(phase(&trial), ShardPhase::Armed, "nothing was to be preloaded");

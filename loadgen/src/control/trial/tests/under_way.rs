@@ -7,12 +7,7 @@ use super::*;
 #[test]
 fn a_warm_up_ends_once_before_its_time() {
     let warm = || {
-        let mut trial = idle();
-        let plan = TrialPlan { warmup_nanoseconds: 60 * SECOND, preload: Preload::None, ..plan() };
-        trial.plan(0, 0, put(plan, 0)).unwrap();
-        for event in [Event::TargetReady, ALL] {
-            trial.observe(0, event);
-        }
+        let mut trial = without_preload(TrialPlan { warmup_nanoseconds: 60 * SECOND, ..plan() });
         trial.start(0, 0, start(1, SECOND)).unwrap();
         trial
     };
@@ -38,13 +33,9 @@ fn a_warm_up_ends_once_before_its_time() {
 #[test]
 fn a_probe_is_asked_for_once_after_its_own_attempt() {
     let probed = |allowed: u64| {
-        let mut trial = idle();
-        let mut plan = TrialPlan { preload: Preload::None, ..plan() };
+        let mut plan = plan();
         plan.measurement.probe_nanoseconds = allowed;
-        trial.plan(0, 0, put(plan, 0)).unwrap();
-        for event in [Event::TargetReady, ALL] {
-            trial.observe(0, event);
-        }
+        let mut trial = without_preload(plan);
         trial.start(0, 0, start(1, SECOND)).unwrap();
         trial
     };
