@@ -41,19 +41,7 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
 
 #[tokio::test]
 async fn what_is_not_the_protocol_costs_the_connection() {
-    for answer in [
-        &b"$-7\r\n"[..],
-        b"*-2\r\n",
-        b"HTTP/1.1 200 OK\r\n\r\n",
-        b"$3\r\nabcdefg\r\n",
-        b"\0\0\0\0\r\n",
-        b"$99999999999999999999999\r\n",
-        b"%-1\r\n",
-        b">-3\r\n",
-        b"=-1\r\n",
-        b":12three\r\n",
-        b"#maybe\r\n",
-    ] {
+    for answer in [&b"$-7\r\n"[..], b"HTTP/1.1 200 OK\r\n\r\n", b"$3\r\nabcdefg\r\n", b":12three\r\n"] {
         assert_eq!(errors_of(answer).await, ["Protocol"], "{}", String::from_utf8_lossy(answer));
     }
 }

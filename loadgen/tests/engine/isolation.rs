@@ -76,7 +76,7 @@ async fn a_backlog_goes_out_as_fast_as_replies_come() {
     }
     peer.wait_for_commands(100);
     peer.release();
-    let snapshot = bench.completed(1).await;
+    bench.completed(1).await;
     assert_in_order(&peer.received(), &(0..100).collect::<Vec<_>>());
 }
 

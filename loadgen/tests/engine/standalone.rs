@@ -277,33 +277,6 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_told_and_tried_again() {
-    let mut server = RedisServer::start(&[]);
-    let target = standalone(&server);
-    server.kill();
-    let mut bench = Bench::new(plan(), target, 1);
-    bench.engine.connect().unwrap();
-    let refused =
-        |event: &EngineEvent| matches!(event, EngineEvent::ConnectFailed { reason: ConnectFailure::Refused, .. });
-    bench.until(refused).await;
-    server.restart();
-    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, wanted: 2 })).await;
-}
-
-#[tokio::test]
-async fn attempts_follow_each_other_on_the_same_connections() {
-    let server = RedisServer::start(&[]);
-    let mut bench = Bench::new(plan(), standalone(&server), 1);
-    bench.run().await;
-    bench.engine.rearm().unwrap();
-    server.reset_statistics();
-    bench.start(2);
-    let snapshot = bench.completed(2).await;
-    assert_eq!(snapshot.attempt, 2);
-    assert_reconciled(&server, &snapshot);
-}
-
-#[tokio::test]
 async fn snapshots_balance_while_the_load_runs() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
         let server = RedisServer::start(&[]);
