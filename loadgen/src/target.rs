@@ -41,7 +41,7 @@ pub use self::servers::{ServerView, ServerWatch};
 use self::tls::Security;
 pub use self::watch::ClusterWatch;
 use crate::cluster::{Topology, UNIX};
-use crate::engine::{self, Handshake, Tls};
+use crate::engine;
 
 /// Timeout for one look at all endpoints.
 const LOOK: Duration = Duration::from_secs(15);
@@ -110,12 +110,9 @@ pub struct Found {
     pub topology: Topology,
     /// For each operation, whether it only reads.
     pub reads: Vec<bool>,
-    /// The first commands of every connection.
-    pub handshake: Handshake,
+    pub access: engine::Access,
     /// Whether the handshake sets a client name.
     pub named: bool,
-    /// TLS settings, if the servers use TLS.
-    pub tls: Option<Tls>,
     /// Whether the inspected server may evict keys; assumed for all.
     pub may_evict: bool,
 }
@@ -212,9 +209,7 @@ pub async fn search(plan: ShardPlan, mounts: Mounts, findings: mpsc::Sender<Find
 pub async fn renew(plan: ShardPlan, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
     // A Secret in mid-replacement is read again when the next connection fails.
     if let Ok(access) = Access::read(&plan, &mounts).await {
-        let tls = access.security.as_ref().map(|security| security.engine.clone());
-        let handshake = inspect::handshake(&plan, &access, named);
-        let _ = renewed.send(engine::Access { handshake, tls }).await;
+        let _ = renewed.send(inspect::for_engine(&plan, &access, named)).await;
     }
 }
 

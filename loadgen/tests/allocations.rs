@@ -6,12 +6,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::Topology;
-use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
 use redisbench_testkit::processes::Running;
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
@@ -128,16 +127,7 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (sender, mut events) = tokio::sync::mpsc::channel(64);
-        let config = EngineConfig {
-            plan: plan.into(),
-            workers: 1,
-            topology: Arc::new(Topology::of(&server.addresses)),
-            reads: Vec::new(),
-            handshake: Handshake::default(),
-            tls: None,
-            may_evict: false,
-            host: String::new(),
-        };
+        let config = EngineConfig::new(plan, 1, Topology::of(&server.addresses));
         let engine = Engine::spawn(config, sender).unwrap();
         engine.connect().unwrap();
         let mut before = 0;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Parser;
 use redisbench_loadgen::cluster::Topology;
-use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan};
 use redisbench_wire::{Detail, plan as wire_plan};
@@ -63,19 +63,9 @@ struct Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let (sender, mut events) = tokio::sync::mpsc::channel(64);
-    let engine = Engine::spawn(
-        EngineConfig {
-            plan: plan(&options).into(),
-            workers: options.workers,
-            topology: Arc::new(Topology::of(&options.addresses)),
-            reads: Vec::new(),
-            handshake: Handshake::default(),
-            tls: options.tls_ca.as_deref().map(tls).transpose()?,
-            may_evict: false,
-            host: String::new(),
-        },
-        sender,
-    )?;
+    let mut config = EngineConfig::new(plan(&options), options.workers, Topology::of(&options.addresses));
+    config.access.tls = options.tls_ca.as_deref().map(tls).transpose()?;
+    let engine = Engine::spawn(config, sender)?;
     engine.connect()?;
     let (mut prepared, mut failing) = (false, None);
     while let Some(event) = events.recv().await {

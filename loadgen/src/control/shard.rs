@@ -234,8 +234,7 @@ impl Shard {
             workers: self.settings.workers,
             topology,
             reads: found.reads,
-            handshake: found.handshake,
-            tls: found.tls,
+            access: found.access,
             may_evict: found.may_evict,
             host: self.settings.identity.host.clone(),
         };
@@ -419,7 +418,7 @@ impl Shard {
 
     fn renewed(&mut self, access: Access) {
         if let Some(config) = &mut self.config {
-            (config.handshake, config.tls) = (access.handshake.clone(), access.tls.clone());
+            config.access.clone_from(&access);
         }
         if let Some(engine) = &self.engine
             && let Err(error) = engine.update_access(access)

@@ -20,14 +20,20 @@ pub struct EngineConfig {
     pub topology: Arc<Topology>,
     /// Per operation, whether a replica may serve it. Missing entries are `false`.
     pub reads: Vec<bool>,
-    /// The first commands of every connection.
-    pub handshake: Handshake,
-    /// TLS settings, if the servers use TLS.
-    pub tls: Option<Tls>,
+    pub access: Access,
     /// Whether the servers may evict keys. A missing key is then no evidence of a lost write.
     pub may_evict: bool,
     /// This machine's name, reported in snapshots.
     pub host: String,
+}
+
+impl EngineConfig {
+    /// For servers that anyone may use.
+    pub fn new(plan: impl Into<ShardPlan>, workers: usize, topology: Topology) -> Self {
+        let (plan, topology) = (plan.into(), Arc::new(topology));
+        let (reads, access, host) = (Vec::new(), Access::default(), String::new());
+        Self { plan, workers, topology, reads, access, may_evict: false, host }
+    }
 }
 
 /// TLS to the target.
@@ -82,7 +88,9 @@ impl fmt::Debug for Handshake {
 /// Credentials and TLS settings of new connections, from the current Secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
+    /// The first commands of every connection.
     pub handshake: Handshake,
+    /// TLS settings, if the servers use TLS.
     pub tls: Option<Tls>,
 }
 

@@ -51,7 +51,7 @@ impl Engine {
     /// # Errors
     /// Fails if the plan cannot be run or the kernel refuses a thread.
     pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
-        let EngineConfig { plan, workers, topology, reads, handshake, tls, may_evict, host } = config;
+        let EngineConfig { plan, workers, topology, reads, access, may_evict, host } = config;
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
         if topology.nodes.is_empty() {
             return Err(EngineError::BadPlan("the target has no server".into()));
@@ -82,7 +82,7 @@ impl Engine {
             ready: AtomicU32::new(0),
             wanted: AtomicU32::new(split.iter().flatten().sum()),
         });
-        let access = Arc::new(Access { handshake, tls });
+        let access = Arc::new(access);
         let connections = common.wanted.load(Relaxed);
         let mut engine = Self {
             plan: plan.clone(),

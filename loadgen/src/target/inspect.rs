@@ -17,7 +17,7 @@ use super::same_slot;
 use super::scripts;
 use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
-use crate::engine::Handshake;
+use crate::engine::{self, Handshake};
 
 /// Upper bound of the connect timeout per address, so that the other addresses get their turn.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
@@ -179,9 +179,8 @@ impl Look<'_> {
             may_evict: facts.may_evict(),
             topology,
             reads,
-            handshake: handshake(self.plan, self.access, named),
+            access: for_engine(self.plan, self.access, named),
             named,
-            tls: self.access.security.as_ref().map(|security| security.engine.clone()),
         })
     }
 
@@ -292,8 +291,8 @@ impl Look<'_> {
     }
 }
 
-/// The first commands of every connection of the engine. Sets the client name if `named`.
-pub(super) fn handshake(plan: &ShardPlan, access: &Access, named: bool) -> Handshake {
+/// The access of the engine's connections, which set the client name if `named`.
+pub(super) fn for_engine(plan: &ShardPlan, access: &Access, named: bool) -> engine::Access {
     let mut bytes = Vec::new();
     let mut replies = 0;
     let mut add = |command: &redis::Cmd| {
@@ -315,7 +314,8 @@ pub(super) fn handshake(plan: &ShardPlan, access: &Access, named: bool) -> Hands
     if named {
         add(&set_name(plan));
     }
-    Handshake::new(bytes, replies)
+    let tls = access.security.as_ref().map(|security| security.engine.clone());
+    engine::Access { handshake: Handshake::new(bytes, replies), tls }
 }
 
 fn set_name(plan: &ShardPlan) -> redis::Cmd {

@@ -1,6 +1,5 @@
 //! Runs a plan from connecting to the full snapshot.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
@@ -71,16 +70,7 @@ impl Bench {
 
     pub fn with(plan: impl Into<ShardPlan>, topology: Topology, workers: usize, access: Access) -> Self {
         let (sender, events) = mpsc::channel(64);
-        let config = EngineConfig {
-            plan: plan.into(),
-            workers,
-            topology: Arc::new(topology),
-            reads: Vec::new(),
-            handshake: access.handshake,
-            tls: access.tls,
-            may_evict: false,
-            host: "host".into(),
-        };
+        let config = EngineConfig { access, ..EngineConfig::new(plan, workers, topology) };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }
     }
 
