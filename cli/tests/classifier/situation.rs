@@ -66,10 +66,54 @@ pub struct Expected {
     pub besides: &'static [&'static str],
 }
 
-impl Expected {
-    /// A verdict without any complaint.
-    pub const fn clean(name: &'static str) -> Self {
-        Self { name, value: "Valid", limited_by: "Rate", component: "", reasons: &[], besides: &[] }
+/// A situation whose verdict must be Valid, limited by the requested rate, and without any reason.
+pub const fn situation(key: &'static str, name: &'static str, make: fn() -> Given) -> Situation {
+    let expected = Expected { name, value: "Valid", limited_by: "Rate", component: "", reasons: &[], besides: &[] };
+    Situation { key, expected, first: true, link: None, server: None, make }
+}
+
+impl Situation {
+    /// With this value of the verdict.
+    pub const fn called(mut self, value: &'static str) -> Self {
+        self.expected.value = value;
+        self
+    }
+
+    /// With this limiting factor, and its component as in [`Expected::component`].
+    pub const fn limited_by(mut self, limited_by: &'static str, component: &'static str) -> Self {
+        self.expected.limited_by = limited_by;
+        self.expected.component = component;
+        self
+    }
+
+    /// With these reasons.
+    pub const fn because(mut self, reasons: &'static [&'static str]) -> Self {
+        self.expected.reasons = reasons;
+        self
+    }
+
+    /// With these reasons too, or without them.
+    pub const fn perhaps(mut self, besides: &'static [&'static str]) -> Self {
+        self.expected.besides = besides;
+        self
+    }
+
+    /// Without priority over other work.
+    pub const fn beside_others(mut self) -> Self {
+        self.first = false;
+        self
+    }
+
+    /// Through a slow link.
+    pub const fn through(mut self, link: Shaped) -> Self {
+        self.link = Some(link);
+        self
+    }
+
+    /// On these servers' programs.
+    pub const fn on(mut self, server: &'static str) -> Self {
+        self.server = Some(server);
+        self
     }
 }
 
