@@ -179,83 +179,76 @@ mod tests {
 
     use super::*;
 
+    fn status(phase: Phase, value: Option<VerdictValue>) -> RedisBenchmarkStatus {
+        let verdict = |value| Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None };
+        RedisBenchmarkStatus { phase, verdict: value.map(verdict), ..RedisBenchmarkStatus::default() }
+    }
+
     #[test]
     fn a_target_that_lost_data_has_an_exit_code_of_its_own() {
-        let code = |phase: Phase, value: VerdictValue, lost_writes: u64| {
+        for (phase, value, lost_writes, code) in [
+            (Phase::Succeeded, VerdictValue::Valid, 0, GOOD),
+            (Phase::Succeeded, VerdictValue::Valid, 1, UNVERIFIED),
+            (Phase::Succeeded, VerdictValue::Invalid, 1, BAD),
+            (Phase::Aborted, VerdictValue::Valid, 1, BAD),
+        ] {
             let verification = Some(VerificationResult { lost_writes, ..VerificationResult::default() });
             let result = Some(TrialResult { verification, ..TrialResult::default() });
-            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None });
-            exit_code(Some(&RedisBenchmarkStatus { phase, verdict, result, ..RedisBenchmarkStatus::default() }))
-        };
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 0), GOOD);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 1), UNVERIFIED);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, 1), BAD);
-        assert_eq!(code(Phase::Aborted, VerdictValue::Valid, 1), BAD);
+            let status = RedisBenchmarkStatus { result, ..status(phase, Some(value)) };
+            assert_eq!(exit_code(Some(&status)), code, "{phase:?} {value:?} {lost_writes}");
+        }
     }
 
     #[test]
     fn a_threshold_that_does_not_hold_has_an_exit_code_of_its_own() {
-        let code = |phase: Phase, value: VerdictValue, outcome: ThresholdOutcome| {
-            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None });
+        for (phase, value, outcome, code) in [
+            (Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::Passed, GOOD),
+            (Phase::Succeeded, VerdictValue::Degraded, ThresholdOutcome::Failed, NOT_MET),
+            (Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::NotJudged, NOT_JUDGED),
+            (Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::NotJudged, BAD),
+            (Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::Failed, BAD),
+            (Phase::Failed, VerdictValue::Invalid, ThresholdOutcome::Failed, NOT_MET),
+            (Phase::Aborted, VerdictValue::Valid, ThresholdOutcome::Failed, BAD),
+        ] {
             let threshold = json!({"name": "p99", "outcome": outcome, "message": ""});
-            let thresholds = vec![serde_json::from_value(threshold).unwrap()];
-            let mut status = RedisBenchmarkStatus { phase, verdict, thresholds, ..RedisBenchmarkStatus::default() };
+            let mut status = status(phase, Some(value));
+            status.thresholds = vec![serde_json::from_value(threshold).unwrap()];
             if phase == Phase::Failed {
                 let now = jiff::Timestamp::UNIX_EPOCH;
                 Conditions::new(&mut status, None, now).set(condition::FAILED, true, reason::THRESHOLD_FAILED, "");
             }
-            exit_code(Some(&status))
-        };
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::Passed), GOOD);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Degraded, ThresholdOutcome::Failed), NOT_MET);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::NotJudged), NOT_JUDGED);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::NotJudged), BAD);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::Failed), BAD);
-        assert_eq!(code(Phase::Failed, VerdictValue::Invalid, ThresholdOutcome::Failed), NOT_MET);
-        assert_eq!(code(Phase::Aborted, VerdictValue::Valid, ThresholdOutcome::Failed), BAD);
+            assert_eq!(exit_code(Some(&status)), code, "{phase:?} {value:?} {outcome:?}");
+        }
     }
 
     #[test]
     fn a_search_is_good_if_it_has_an_answer_about_the_target() {
-        let code = |ending: SearchEnding| {
-            let verdict = Verdict {
-                value: VerdictValue::Valid,
-                reasons: Vec::new(),
-                limited_by: LimitedBy::Unknown,
-                component: None,
-            };
+        for (ending, code) in [
+            (SearchEnding::Found, GOOD),
+            (SearchEnding::MaxPassed, GOOD),
+            (SearchEnding::MinFailed, NOT_MET),
+            (SearchEnding::Inconclusive, BAD),
+            (SearchEnding::GeneratorLimited, BAD),
+        ] {
+            let mut status = status(Phase::Succeeded, Some(VerdictValue::Valid));
             let found = json!({"ending": ending, "message": "", "lastGoodPerSecond": 1000});
-            exit_code(Some(&RedisBenchmarkStatus {
-                phase: Phase::Succeeded,
-                verdict: Some(verdict),
-                search: Some(serde_json::from_value(found).unwrap()),
-                ..RedisBenchmarkStatus::default()
-            }))
-        };
-        assert_eq!(code(SearchEnding::Found), GOOD);
-        assert_eq!(code(SearchEnding::MaxPassed), GOOD);
-        assert_eq!(code(SearchEnding::MinFailed), NOT_MET);
-        assert_eq!(code(SearchEnding::Inconclusive), BAD);
-        assert_eq!(code(SearchEnding::GeneratorLimited), BAD);
+            status.search = Some(serde_json::from_value(found).unwrap());
+            assert_eq!(exit_code(Some(&status)), code, "{ending:?}");
+        }
     }
 
     #[test]
     fn only_a_complete_result_that_is_not_invalid_is_good() {
-        let code = |phase: Phase, verdict: Option<VerdictValue>| {
-            let verdict = verdict.map(|value| Verdict {
-                value,
-                reasons: Vec::new(),
-                limited_by: LimitedBy::Unknown,
-                component: None,
-            });
-            exit_code(Some(&RedisBenchmarkStatus { phase, verdict, ..RedisBenchmarkStatus::default() }))
-        };
-        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Valid)), GOOD);
-        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Degraded)), GOOD);
-        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Invalid)), BAD);
-        assert_eq!(code(Phase::Succeeded, None), BAD);
-        assert_eq!(code(Phase::Failed, None), BAD);
-        assert_eq!(code(Phase::Aborted, Some(VerdictValue::Valid)), BAD);
+        for (phase, value, code) in [
+            (Phase::Succeeded, Some(VerdictValue::Valid), GOOD),
+            (Phase::Succeeded, Some(VerdictValue::Degraded), GOOD),
+            (Phase::Succeeded, Some(VerdictValue::Invalid), BAD),
+            (Phase::Succeeded, None, BAD),
+            (Phase::Failed, None, BAD),
+            (Phase::Aborted, Some(VerdictValue::Valid), BAD),
+        ] {
+            assert_eq!(exit_code(Some(&status(phase, value))), code, "{phase:?} {value:?}");
+        }
         assert_eq!(exit_code(None), BAD);
     }
 }

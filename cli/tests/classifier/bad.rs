@@ -8,7 +8,7 @@ use std::time::Duration;
 use redisbench_testkit::servers::RedisServer;
 
 use crate::proxy::{Proxy, Slow};
-use crate::situation::{Given, Manifest, in_the_midst, pass, run};
+use crate::situation::{Given, Manifest, in_the_midst, pass, run, run_far};
 use crate::support::Run;
 
 pub fn somebody_else_uses_the_server() -> Given {
@@ -64,14 +64,12 @@ pub fn one_request_in_400_fails() -> Given {
 
 /// One request fails for every `weight` that succeed.
 fn some_fail(weight: u32) -> Given {
-    let server = RedisServer::start(&[]);
-    let manifest = Manifest {
+    run_far(|usual| Manifest {
         operations: format!(
             "[{{name: get, weight: {weight}, command: GET __key__}}, {{name: bad, command: LPUSH __key__ x}}]"
         ),
-        ..Manifest::far(&server)
-    };
-    run(&manifest, |_| {})
+        ..usual
+    })
 }
 
 pub fn a_server_that_stops() -> Given {

@@ -6,37 +6,30 @@ use std::net::SocketAddr;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, free_port};
 
 use crate::cluster::far_cluster;
-use crate::situation::{Given, Manifest, far, run};
+use crate::situation::{Given, Manifest, far, run, run_far};
 
 pub fn an_easy_rate() -> Given {
-    let server = RedisServer::start(&[]);
-    run(&Manifest::far(&server), |_| {})
+    run_far(|usual| usual)
 }
 
 pub fn poisson_arrivals_over_two_shards() -> Given {
-    let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, openLoop: {rate: 400, arrival: Poisson}, connections: 32, duration: 3s, warmup: 500ms";
-    let manifest = Manifest { load: load.into(), shards: 2, ..Manifest::far(&server) };
-    run(&manifest, |_| {})
+    run_far(|usual| Manifest { load: load.into(), shards: 2, ..usual })
 }
 
 pub fn a_rate_in_stages() -> Given {
-    let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, connections: 32, warmup: 500ms, \
                 stages: [{duration: 2s, rate: {from: 100, to: 500}}, {duration: 2s, rate: {from: 500, to: 100}}]";
-    let manifest = Manifest { load: load.into(), ..Manifest::far(&server) };
-    run(&manifest, |_| {})
+    run_far(|usual| Manifest { load: load.into(), ..usual })
 }
 
 pub fn popular_keys_in_pipelines() -> Given {
-    let server = RedisServer::start(&[]);
-    let manifest = Manifest {
+    run_far(|usual| Manifest {
         keys: "{count: 10000, pattern: {type: Zipf, zipf: {exponent: '0.99'}}}".into(),
         load: "type: OpenLoop, openLoop: {rate: 400}, connections: 16, pipeline: 8, duration: 3s, warmup: 500ms".into(),
         shards: 2,
-        ..Manifest::far(&server)
-    };
-    run(&manifest, |_| {})
+        ..usual
+    })
 }
 
 pub fn a_server_with_tls() -> Given {
@@ -84,32 +77,25 @@ pub fn a_cluster_of_three() -> Given {
 }
 
 pub fn transactions() -> Given {
-    let server = RedisServer::start(&[]);
-    let manifest = Manifest { workload: "transaction: {size: 4}".into(), ..Manifest::far(&server) };
-    let manifest = Manifest { spec: String::new(), ..manifest };
-    run(&manifest, |_| {})
+    run_far(|usual| Manifest { workload: "transaction: {size: 4}".into(), spec: String::new(), ..usual })
 }
 
 pub fn misses_that_are_filled() -> Given {
-    let server = RedisServer::start(&[]);
-    let manifest = Manifest {
+    run_far(|usual| Manifest {
         operations: "[{name: get, command: GET __key__}]".into(),
         workload: "onMiss: Fill".into(),
         spec: String::new(),
-        ..Manifest::far(&server)
-    };
-    run(&manifest, |_| {})
+        ..usual
+    })
 }
 
 pub fn scripts() -> Given {
-    let server = RedisServer::start(&[]);
-    let manifest = Manifest {
+    run_far(|usual| Manifest {
         operations: "[{name: script, command: EVALSHA __script:count__ 1 __key__}]".into(),
         workload: "scripts: [{name: count, source: \"return redis.call('INCR', KEYS[1])\"}]".into(),
         spec: String::new(),
-        ..Manifest::far(&server)
-    };
-    run(&manifest, |_| {})
+        ..usual
+    })
 }
 
 pub fn a_server_that_was_used_before() -> Given {

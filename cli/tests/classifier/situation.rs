@@ -253,6 +253,12 @@ pub fn run_full(server: &RedisServer, manifest: &Manifest) -> Given {
     watched(manifest, Some(server), |_| {})
 }
 
+/// Runs the usual manifest for a distant server of its own, after this change.
+pub fn run_far(change: impl FnOnce(Manifest) -> Manifest) -> Given {
+    let server = RedisServer::start(&[]);
+    run(&change(Manifest::far(&server)), |_| {})
+}
+
 fn watched(manifest: &Manifest, full: Option<&RedisServer>, mut meanwhile: impl FnMut(&Run)) -> Given {
     let watch = Watch::begin(full.map(RedisServer::pid), is_first());
     let evidence = std::env::var(EVIDENCE).ok();
