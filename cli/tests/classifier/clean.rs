@@ -1,12 +1,12 @@
 //! Situations without problems, whose verdict must have no reasons.
 
-use std::fs;
 use std::net::SocketAddr;
 
-use redisbench_testkit::servers::{RedisCluster, RedisServer, free_port};
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 
 use crate::cluster::far_cluster;
 use crate::situation::{Given, Manifest, far, run, run_far};
+use crate::support::secure;
 
 pub fn an_easy_rate() -> Given {
     run_far(|usual| usual)
@@ -42,25 +42,10 @@ pub fn a_server_with_tls_that_nobody_verifies() -> Given {
 
 fn within_tls(trust: &str) -> Given {
     let folder = tempfile::tempdir().unwrap();
-    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
-    fs::write(&certificate, pair.cert.pem()).unwrap();
-    fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
-    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-    let port = free_port();
-    let _server = RedisServer::start(&[
-        "--tls-port",
-        &port.to_string(),
-        "--tls-auth-clients",
-        "no",
-        "--tls-cert-file",
-        certificate,
-        "--tls-key-file",
-        key,
-    ]);
+    let (_server, port, certificate, _) = secure(folder.path(), &["--tls-auth-clients", "no"]);
     let way = far(SocketAddr::from(([127, 0, 0, 1], port)));
     let far_port = way.rsplit(':').next().unwrap();
-    let authority = pair.cert.pem().replace('\n', "\n    ");
+    let authority = certificate.replace('\n', "\n    ");
     let manifest = Manifest {
         target: format!("type: Standalone, endpoints: ['localhost:{far_port}'], tls: {{{trust}}}"),
         documents: format!(

@@ -4,22 +4,11 @@ use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
 
-use crate::support::{Run, benchmark, list, number, standalone};
+use crate::support::{GETS, Run, benchmark, list, number, standalone};
 
 fn manifest(redis: &RedisServer, load: &str, more: &str) -> String {
-    benchmark(
-        &standalone(redis.endpoint()),
-        &format!(
-            "
-  workload:
-    operations: [{{name: get, command: GET __key__}}]
-    keys: {{count: 100}}
-  preload: {{mode: FillMissing}}
-  load: {{warmup: 0s, {load}}}
-{more}
-"
-        ),
-    )
+    let spec = format!("{GETS}  preload: {{mode: FillMissing}}\n  load: {{warmup: 0s, {load}}}\n{more}\n");
+    benchmark(&standalone(redis.endpoint()), &spec)
 }
 
 fn succeeded(manifest: &str) -> (Value, String) {

@@ -8,22 +8,11 @@ use std::time::{Duration, Instant};
 
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Run, benchmark, list, number, standalone};
+use crate::support::{GETS, Run, benchmark, list, number, standalone};
 
 fn manifest(endpoint: &str, search: &str, load: &str) -> String {
-    benchmark(
-        &standalone(endpoint),
-        &format!(
-            "
-  workload:
-    operations: [{{name: get, command: GET __key__}}]
-    keys: {{count: 100}}
-  search: {{{search}}}
-  load: {{type: OpenLoop, connections: {load}, warmup: 2s}}
-  shards: {{count: 2}}
-"
-        ),
-    )
+    let load = format!("  load: {{type: OpenLoop, connections: {load}, warmup: 2s}}\n  shards: {{count: 2}}\n");
+    benchmark(&standalone(endpoint), &format!("{GETS}  search: {{{search}}}\n{load}"))
 }
 
 /// A search with a single rate, and `max` as limit of the 0.9 quantile.

@@ -6,8 +6,7 @@ use std::path::Path;
 use redisbench_testkit::haproxy::HaProxy;
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Finished, Run, number};
-use crate::tls::secure;
+use crate::support::{Finished, Run, number, secure};
 
 /// Runs a tool's example, with the target at `address`.
 fn run(name: &str, endpoint: &str, address: &str) -> Finished {

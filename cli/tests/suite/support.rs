@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::servers::{RedisServer, free_port};
 use redisbench_testkit::status::imbalances;
 pub use redisbench_testkit::status::list;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
@@ -162,6 +163,24 @@ fn processes_in(directory: &Path) -> Vec<u32> {
 pub fn standalone(endpoint: impl Display) -> String {
     format!("type: Standalone, endpoints: ['{endpoint}']")
 }
+
+/// A redis-server with TLS that requires its own certificate from clients, unless `arguments` override that. Returns its port, certificate
+/// and key too.
+pub fn secure(directory: &Path, arguments: &[&str]) -> (RedisServer, u16, String, String) {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+    let [crt, pem] = ["tls.crt", "tls.key"].map(|name| directory.join(name));
+    fs::write(&crt, &certificate).unwrap();
+    fs::write(&pem, &key).unwrap();
+    let port = free_port();
+    let (crt, pem) = (crt.to_str().unwrap(), pem.to_str().unwrap());
+    let files = ["--tls-cert-file", crt, "--tls-key-file", pem, "--tls-ca-cert-file", crt];
+    let redis = RedisServer::start(&[&["--tls-port", &port.to_string()][..], &files, arguments].concat());
+    (redis, port, certificate, key)
+}
+
+/// A part of a spec: GETs of a hundred keys.
+pub const GETS: &str = "  workload: {operations: [{name: get, command: GET __key__}], keys: {count: 100}}\n";
 
 /// A manifest of a benchmark of `target`; `spec` is the part after the targets.
 pub fn benchmark(target: &str, spec: &str) -> String {

@@ -1,27 +1,8 @@
 //! TLS to the target with `local`: from the Secrets in the manifest to the verdict.
 
-use std::fs;
-use std::net::TcpListener;
-
-use redisbench_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 
-use crate::support::{Run, list, number};
-
-/// A redis-server with TLS that requires its own certificate from clients, unless `arguments` override that. Returns its port, certificate
-/// and key too.
-pub fn secure(directory: &std::path::Path, arguments: &[&str]) -> (RedisServer, u16, String, String) {
-    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
-    let [crt, pem] = ["tls.crt", "tls.key"].map(|name| directory.join(name));
-    fs::write(&crt, &certificate).unwrap();
-    fs::write(&pem, &key).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (crt, pem) = (crt.to_str().unwrap(), pem.to_str().unwrap());
-    let files = ["--tls-cert-file", crt, "--tls-key-file", pem, "--tls-ca-cert-file", crt];
-    let redis = RedisServer::start(&[&["--tls-port", &port.to_string()][..], &files, arguments].concat());
-    (redis, port, certificate, key)
-}
+use crate::support::{Run, list, number, secure};
 
 /// A benchmark with the Secrets that it refers to.
 fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {

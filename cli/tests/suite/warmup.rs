@@ -2,21 +2,11 @@
 
 use redisbench_testkit::servers::RedisServer;
 
-use crate::support::{Run, benchmark, list, number, standalone};
+use crate::support::{GETS, Run, benchmark, list, number, standalone};
 
 fn manifest(redis: &RedisServer, load: &str) -> String {
-    benchmark(
-        &standalone(redis.endpoint()),
-        &format!(
-            "
-  workload:
-    operations: [{{name: get, command: GET __key__}}]
-    keys: {{count: 100}}
-  load: {{{load}}}
-  shards: {{count: 2}}
-"
-        ),
-    )
+    let spec = format!("{GETS}  load: {{{load}}}\n  shards: {{count: 2}}\n");
+    benchmark(&standalone(redis.endpoint()), &spec)
 }
 
 #[test]
