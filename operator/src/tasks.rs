@@ -236,54 +236,24 @@ impl TaskRegistry {
         self.merges.get()
     }
 
-    /// A run whose trial has ended, with no shards to release.
-    #[cfg(test)]
-    pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
-        let entry = ConductTask {
-            presence: watch::Sender::default(),
-            control: watch::Sender::default(),
-            release: watch::Sender::default(),
-            progress: watch::channel(Progress::default()).1,
-            trial: finished.trial.as_ref().map_or(0, |trial| trial.index),
-            ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
-            epoch,
-            setting: Setting::default(),
-            superseded: OnceLock::new(),
-            released: AtomicBool::new(true),
-            state: Mutex::default(),
-            task: OnceLock::new(),
-            run,
-        };
-        self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
-    }
-
     /// Starts a conducting task in place of any earlier one of the benchmark.
     ///
     /// # Errors
     /// If TLS cannot be set up with the credential.
     pub fn start(&self, input: TaskInput) -> Result<(), CredentialError> {
-        let (presence, presence_seen) = watch::channel(input.presence.clone());
-        let (control, control_seen) = watch::channel(Control::default());
         let now = input.config.wall_clock.unix_nanoseconds();
         let (publish, progress) = watch::channel(Progress::at_first(&input.config, now));
-        let (release, release_seen) = watch::channel(false);
-        let entry = Arc::new(ConductTask {
-            run: input.run.clone(),
-            presence,
-            control,
-            release,
-            progress: progress.clone(),
-            ended: OnceLock::new(),
-            epoch: input.config.epoch,
-            trial: input.config.trial,
-            setting: input.setting.clone(),
-            superseded: OnceLock::new(),
-            released: AtomicBool::new(false),
-            state: Mutex::default(),
-            task: OnceLock::new(),
-        });
-        let channels =
-            TaskChannels { presence: presence_seen, control: control_seen, release: release_seen, publish, progress };
+        let (epoch, trial) = (input.config.epoch, input.config.trial);
+        let entry = ConductTask::new(input.run.clone(), epoch, trial, input.setting.clone(), progress.clone());
+        entry.presence.send_replace(input.presence.clone());
+        let channels = TaskChannels {
+            presence: entry.presence.subscribe(),
+            control: entry.control.subscribe(),
+            release: entry.release.subscribe(),
+            publish,
+            progress,
+        };
+        let entry = Arc::new(entry);
         let mut entries = self.lock();
         if self.closed.load(Ordering::Relaxed) {
             return Ok(());
@@ -377,6 +347,24 @@ async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + 
 }
 
 impl ConductTask {
+    fn new(run: Run, epoch: u64, trial: u32, setting: Setting, progress: watch::Receiver<Progress>) -> Self {
+        Self {
+            run,
+            presence: watch::Sender::default(),
+            control: watch::Sender::default(),
+            release: watch::Sender::default(),
+            progress,
+            ended: OnceLock::new(),
+            epoch,
+            trial,
+            setting,
+            superseded: OnceLock::new(),
+            released: AtomicBool::new(false),
+            state: Mutex::default(),
+            task: OnceLock::new(),
+        }
+    }
+
     /// Updates where the shards are.
     pub fn set_presence(&self, presence: Vec<ShardPresence>) {
         self.presence.send_if_modified(|known| {

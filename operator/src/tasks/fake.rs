@@ -1,32 +1,25 @@
 //! Fake conducting tasks for tests.
 
-use super::{
-    Arc, AtomicBool, ConductTask, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, Setting, TaskRegistry,
-    watch,
-};
+use super::{Arc, ConductTask, Ended, Finished, Instant, Progress, Run, Setting, TaskRegistry, watch};
 
 impl TaskRegistry {
     /// A task whose progress the test sets through the returned sender.
     pub(crate) fn put_running(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
         let trial = progress.trial;
         let (publish, progress) = watch::channel(progress);
-        let entry = ConductTask {
-            run,
-            presence: watch::Sender::default(),
-            control: watch::Sender::default(),
-            release: watch::Sender::default(),
-            progress,
-            ended: OnceLock::new(),
-            epoch,
-            trial,
-            setting: Setting { trial, ..Setting::default() },
-            superseded: OnceLock::new(),
-            released: AtomicBool::new(false),
-            state: Mutex::default(),
-            task: OnceLock::new(),
-        };
+        let setting = Setting { trial, ..Setting::default() };
+        let entry = ConductTask::new(run, epoch, trial, setting, progress);
         self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
         publish
+    }
+
+    /// A run whose trial has ended, with no shards to release.
+    pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
+        let trial = finished.trial.as_ref().map_or(0, |trial| trial.index);
+        let progress = watch::channel(Progress::default()).1;
+        let entry = ConductTask::new(run, epoch, trial, Setting::default(), progress);
+        entry.end(Arc::new(finished));
+        self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
     }
 }
 
