@@ -11,6 +11,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{DeleteParams, Patch, Preconditions, PropagationPolicy};
+use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use serde::Serialize;
@@ -30,89 +31,61 @@ pub enum ApplyError {
     /// The API server refused, or could not be reached.
     #[error("failed to {what}")]
     Api {
-        /// The intended action.
         what: String,
         #[source]
         source: Box<kube::Error>,
     },
     #[error("failed to {what}: the API server timed out after {} s", CALL.as_secs())]
-    Timeout {
-        /// The intended action.
-        what: String,
-    },
+    Timeout { what: String },
     /// An object with the name that we need is not ours.
     #[error("{kind} {name} exists and is not owned by this benchmark; delete or rename it, or rename the benchmark")]
-    NameTaken {
-        /// The object's kind.
-        kind: String,
-        name: String,
-    },
+    NameTaken { kind: String, name: String },
     /// An object of a previous run is still being deleted.
     #[error("the previous {kind} {name} is still being deleted")]
-    StillDeleting {
-        /// The object's kind.
-        kind: String,
-        name: String,
-    },
+    StillDeleting { kind: String, name: String },
     /// A later conductor has written the result.
     #[error("failed to write ConfigMap {name}: a later conductor has already written it")]
-    Superseded {
-        /// Its name.
-        name: String,
-    },
+    Superseded { name: String },
     /// A value cannot be serialised as JSON. Not expected.
     #[error("failed to write the status as JSON")]
     Json(#[source] serde_json::Error),
 }
 
 impl ApplyError {
+    /// The API server's refusal.
+    fn refusal(&self) -> Option<&Status> {
+        let Self::Api { source, .. } = self else { return None };
+        let kube::Error::Api(status) = source.as_ref() else { return None };
+        Some(status)
+    }
+
     /// The HTTP status of the API server's refusal.
     pub fn code(&self) -> Option<u16> {
-        match self {
-            Self::Api { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => Some(status.code),
-                _ => None,
-            },
-            _ => None,
-        }
+        self.refusal().map(|status| status.code)
     }
 
     /// The pause that the API server requests.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Api { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => {
-                    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-                    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
-                }
-                _ => None,
-            },
-            _ => None,
-        }
+        let seconds = self.refusal()?.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
     /// Whether a retry with the same object would fail too: it is too large, or not acceptable.
     pub fn refuses_the_object(&self) -> bool {
-        match self {
-            Self::Api { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => match status.code {
-                    400 | 413 | 422 => true,
-                    // The API server reports etcd's own limits only as text.
-                    500 => ["request is too large", "larger than max"].iter().any(|text| status.message.contains(text)),
-                    _ => false,
-                },
-                _ => false,
-            },
+        self.refusal().is_some_and(|status| match status.code {
+            400 | 413 | 422 => true,
+            // The API server reports etcd's own limits only as text.
+            500 => ["request is too large", "larger than max"].iter().any(|text| status.message.contains(text)),
             _ => false,
-        }
+        })
     }
 
     /// Whether creating fails because the namespace is being deleted.
     pub fn is_namespace_going(&self) -> bool {
-        let Self::Api { source, .. } = self else { return false };
-        let kube::Error::Api(status) = source.as_ref() else { return false };
-        let causes = status.details.iter().flat_map(|details| &details.causes);
-        status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+        self.refusal().is_some_and(|status| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            status.code == 403 && causes.any(|cause| cause.reason == "NamespaceTerminating")
+        })
     }
 
     /// Whether the API server is unavailable or overloaded, so that the failure does not depend on the request.
@@ -259,13 +232,10 @@ impl Applier<'_> {
     /// # Errors
     /// If the API server refuses.
     pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
-        self.delete_secret().await?;
-        self.delete::<Job>("Job", &self.run.child_name(), Some(job)).await
-    }
-
-    async fn delete_secret(&self) -> Result<(), ApplyError> {
+        let name = self.run.child_name();
         // Without its UID, which we may not read: the name is the run's own.
-        self.delete::<Secret>("Secret", &self.run.child_name(), None).await
+        self.delete::<Secret>("Secret", &name, None).await?;
+        self.delete::<Job>("Job", &name, Some(job)).await
     }
 
     /// Deletes a shard's pod.
@@ -294,15 +264,11 @@ impl Applier<'_> {
             preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
             ..DeleteParams::default()
         };
-        unless_gone(call(&format!("delete {kind} {name}"), api.delete(name, &params)).await.map(drop))
-    }
-}
-
-/// Ignores that the object does not exist or was replaced (409 for its UID).
-fn unless_gone(result: Result<(), ApplyError>) -> Result<(), ApplyError> {
-    match result {
-        Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
-        other => other,
+        match call(&format!("delete {kind} {name}"), api.delete(name, &params)).await {
+            // It does not exist, or was replaced (409 for its UID).
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+            other => other.map(drop),
+        }
     }
 }
 
