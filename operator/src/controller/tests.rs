@@ -9,6 +9,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tasks::ConductTask;
 use crate::testing::{CART, FakeServer, benchmark, job, run, status};
 
 mod outages;
@@ -42,10 +43,25 @@ impl World {
         self.server.put(CART, benchmark);
     }
 
-    /// Reconciles the object on the server, as the watch would deliver it.
+    /// The object on the server, as the watch would deliver it.
+    fn object(&self) -> Arc<Guarded> {
+        Arc::new(serde_json::from_value(self.server.get(CART).unwrap()).unwrap())
+    }
+
     async fn reconcile(&self) -> Result<Requeue, ReconcileError> {
-        let object: Guarded = serde_json::from_value(self.server.get(CART).unwrap()).unwrap();
-        reconcile(Arc::new(object), self.context.clone()).await
+        reconcile(self.object(), self.context.clone()).await
+    }
+
+    fn retry(&self, error: &ReconcileError) -> Requeue {
+        retry(self.object(), error, self.context.clone())
+    }
+
+    fn status(&self) -> Value {
+        self.server.get(CART).unwrap()["status"].clone()
+    }
+
+    fn conduct(&self) -> Option<Arc<ConductTask>> {
+        self.context.shared.tasks.get("u-1")
     }
 
     /// All writes except events.
@@ -54,8 +70,7 @@ impl World {
     }
 
     fn condition(&self, kind: &str) -> Value {
-        let object = self.server.get(CART).unwrap();
-        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let conditions = self.status()["conditions"].as_array().cloned().unwrap_or_default();
         conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
     }
 }
@@ -73,13 +88,13 @@ async fn a_new_benchmark_gets_its_run_then_its_children() {
     world.put(benchmark(json!({})), None);
     world.reconcile().await.unwrap();
     assert_eq!(world.writes(), [patch_status(), format!("POST {SECRET}"), format!("POST {JOB}")]);
-    let object = world.server.get(CART).unwrap();
-    assert_eq!(object["status"]["phase"], "Preparing");
-    let run = object["status"]["runId"].as_str().unwrap();
+    let status = world.status();
+    assert_eq!(status["phase"], "Preparing");
+    let run = status["runId"].as_str().unwrap();
     let name = format!("cart-{}", &run[run.len() - 8..]);
     assert!(world.server.get(&format!("{JOB}/{name}")).is_some());
     assert!(world.server.get(&format!("{SECRET}/{name}")).is_some());
-    assert!(world.context.shared.tasks.get("u-1").is_some());
+    assert!(world.conduct().is_some());
 }
 
 #[tokio::test]
@@ -119,7 +134,7 @@ async fn an_invalid_spec_is_refused_in_one_step_with_a_message() {
     let accepted = world.condition("Accepted");
     assert_eq!((&accepted["status"], &accepted["reason"]), (&json!("False"), &json!("InvalidSpec")));
     assert!(accepted["message"].as_str().unwrap().contains("spec.load.connections"), "{accepted}");
-    assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Pending");
+    assert_eq!(world.status()["phase"], "Pending");
 }
 
 #[tokio::test]
@@ -140,7 +155,7 @@ async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
     world.server.put(BEFORE, before);
     world.reconcile().await.unwrap();
     assert_eq!(world.condition("Accepted")["status"], "True");
-    assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Preparing");
+    assert_eq!(world.status()["phase"], "Preparing");
 }
 
 #[tokio::test]
@@ -166,7 +181,7 @@ async fn what_another_version_wrote_of_an_unreadable_object_is_kept() {
         world.server.put(CART, object);
         world.reconcile().await.unwrap();
         assert_eq!(world.condition("Accepted")["status"], "False");
-        let status = &world.server.get(CART).unwrap()["status"];
+        let status = world.status();
         assert_eq!(
             [&status["phase"], &status["runId"], &status["conductorEpoch"], &status["rehearsals"]],
             [&json!(phase), &json!("r1"), &json!(3), &json!(2)]
@@ -181,13 +196,13 @@ async fn what_another_version_wrote_of_an_unreadable_object_is_kept() {
 async fn a_decision_on_stale_facts_changes_nothing() {
     let world = World::new();
     world.put(benchmark(json!({})), None);
-    let stale: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
+    let stale = world.object();
     world.put(benchmark(json!({"spec": {"suspend": true}})), None);
-    let error = reconcile(Arc::new(stale), world.context.clone()).await.unwrap_err();
+    let error = reconcile(stale, world.context.clone()).await.unwrap_err();
     assert_eq!(error.class(), "conflict");
-    assert!(world.server.get(CART).unwrap()["status"].is_null());
+    assert!(world.status().is_null());
     assert_eq!(world.server.paths(), [CART]);
-    assert!(world.context.shared.tasks.get("u-1").is_none());
+    assert!(world.conduct().is_none());
 }
 
 #[tokio::test]
@@ -201,8 +216,7 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
     assert_eq!(error.class(), "name_taken");
     assert_eq!(world.server.get(&path), before);
     // The next reconciliation reports it.
-    let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
-    retry(Arc::new(object), &error, world.context.clone());
+    world.retry(&error);
     let _ = world.reconcile().await;
     let stalled = world.condition("Stalled");
     assert_eq!((&stalled["status"], &stalled["reason"]), (&json!("True"), &json!("NameTaken")));
@@ -237,7 +251,7 @@ async fn a_deleted_benchmark_is_conducted_no_more() {
     world.server.put(CART, object);
     world.server.take_writes();
     world.reconcile().await.unwrap();
-    assert!(world.context.shared.tasks.get("u-1").is_none());
+    assert!(world.conduct().is_none());
     assert_eq!(world.server.take_writes(), Vec::<String>::new());
 }
 

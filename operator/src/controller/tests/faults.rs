@@ -42,8 +42,7 @@ impl World {
     async fn look(&self) -> bool {
         let result = self.reconcile().await;
         if let Err(error) = &result {
-            let object: Guarded = serde_json::from_value(self.server.get(CART).unwrap()).unwrap();
-            retry(Arc::new(object), error, self.context.clone());
+            self.retry(error);
         }
         tokio::time::advance(PAUSE).await;
         result.is_ok()
@@ -80,10 +79,10 @@ async fn a_run_comes_into_being_whatever_passes() {
                 world.look().await;
             }
             let case = format!("{method} {path} {how:?}");
-            assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Preparing", "{case}");
+            assert_eq!(world.status()["phase"], "Preparing", "{case}");
             let children = |kind: &str| world.server.paths().iter().filter(|path| path.contains(kind)).count();
             assert_eq!((children("/jobs/"), children("/secrets/")), (1, 1), "{case}");
-            assert!(world.context.shared.tasks.get("u-1").is_some(), "{case}");
+            assert!(world.conduct().is_some(), "{case}");
             // After the refusals end, nothing is stalled.
             assert_eq!(world.condition("Stalled")["status"], "False", "{case}");
             // An event may be lost with its own call, or with the answer to the status, but is never published twice.
@@ -134,10 +133,8 @@ async fn the_api_servers_wish_for_a_pause_is_kept() {
     let error = ReconcileError::Apply(ApplyError::Api { what: "write the status".into(), source });
     let world = World::new();
     world.put(benchmark(json!({})), None);
-    let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
     assert_eq!(error.class(), "throttled");
-    let pause = retry(Arc::new(object), &error, world.context.clone());
-    assert_eq!(pause, Requeue::requeue(Duration::from_secs(33)));
+    assert_eq!(world.retry(&error), Requeue::requeue(Duration::from_secs(33)));
 }
 
 /// A result with entries in every list, in `pieces` pieces.
@@ -168,17 +165,13 @@ fn measured(pieces: usize) -> World {
     world
 }
 
-fn status_of(world: &World) -> Value {
-    world.server.get(CART).unwrap()["status"].clone()
-}
-
 /// All pieces exist and have the right content.
 fn assert_pieces(world: &World, pieces: usize, case: &str) {
     for index in 0..pieces {
         let piece = world.server.get(&format!("{CONFIG_MAPS}/cart-result-{index}")).unwrap_or_default();
         assert_eq!(piece["data"][format!("result.json.{index:03}")], format!("piece {index}"), "{case}");
     }
-    assert_eq!(status_of(world)["artifacts"].as_array().unwrap().len(), pieces, "{case}");
+    assert_eq!(world.status()["artifacts"].as_array().unwrap().len(), pieces, "{case}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +194,7 @@ async fn a_result_is_written_whatever_passes() {
                     assert_ne!(error.class(), "name_taken", "{case}");
                 }
             }
-            let status = status_of(&world);
+            let status = world.status();
             assert_eq!(status["phase"], "Succeeded", "{case}");
             assert_eq!(status["result"]["requests"]["succeeded"], 9, "{case}");
             assert_pieces(&world, 3, &case);
@@ -210,7 +203,7 @@ async fn a_result_is_written_whatever_passes() {
             assert!(told == 1 || (told == 0 && !spared), "{case}: told {told} times");
             // A finished benchmark is not written again.
             world.settle().await;
-            assert_eq!(status_of(&world), status, "{case}");
+            assert_eq!(world.status(), status, "{case}");
         }
     }
 }
@@ -221,13 +214,13 @@ async fn pieces_that_are_never_taken_do_not_hold_the_end_up() {
         let world = measured(3);
         world.server.fail(fault("POST", "/configmaps", how), u32::MAX);
         let mut tries = 0;
-        while status_of(&world)["phase"] != "Succeeded" {
+        while world.status()["phase"] != "Succeeded" {
             world.look().await;
             tries += 1;
             assert!(PAUSE * tries <= ARTIFACTS_LIMIT + 2 * PAUSE, "{how:?}");
         }
         assert!(PAUSE * tries >= ARTIFACTS_LIMIT);
-        let status = status_of(&world);
+        let status = world.status();
         assert_eq!(status["result"]["requests"]["succeeded"], 9);
         assert!(status["artifacts"].is_null());
         let complete = world.condition("Complete");
@@ -248,7 +241,7 @@ async fn a_final_status_that_is_refused_goes_without_its_details() {
             let world = measured(1);
             world.server.fail(Fault { method: "PATCH", path: "/status", body, how }, u32::MAX);
             assert!(world.look().await, "{case}");
-            let status = status_of(&world);
+            let status = world.status();
             assert_eq!(status["phase"], "Succeeded", "{case}");
             assert_eq!(!status["result"].is_null(), keeps_result, "{case}");
             if keeps_result {

@@ -8,7 +8,6 @@ use tokio::time::advance;
 
 use super::*;
 use crate::tasks::ARTIFACTS_LIMIT;
-use crate::tasks::ConductTask;
 use crate::testing::Trouble;
 
 const CONFIG_MAP: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
@@ -50,10 +49,9 @@ impl World {
         let until = Instant::now() + time;
         let mut failures = Vec::new();
         while Instant::now() < until {
-            let object: Guarded = serde_json::from_value(self.server.get(CART).unwrap()).unwrap();
             if let Err(error) = self.reconcile().await {
                 failures.push(error.class());
-                retry(Arc::new(object), &error, self.context.clone());
+                self.retry(&error);
             }
             advance(Duration::from_secs(1)).await;
         }
@@ -66,11 +64,11 @@ impl World {
     }
 
     fn phase(&self) -> Value {
-        self.server.get(CART).unwrap()["status"]["phase"].clone()
+        self.status()["phase"].clone()
     }
 
     fn is_conducted_by(&self, conduct: &Arc<ConductTask>) -> bool {
-        self.context.shared.tasks.get("u-1").is_some_and(|present| Arc::ptr_eq(&present, conduct))
+        self.conduct().is_some_and(|present| Arc::ptr_eq(&present, conduct))
     }
 }
 
@@ -83,10 +81,7 @@ async fn a_run_begins_when_its_identity_can_be_written() {
         world.put(benchmark(json!({})), None);
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        assert!(
-            world.context.shared.tasks.get("u-1").is_none(),
-            "{trouble:?}: no task conducts a run that is not recorded"
-        );
+        assert!(world.conduct().is_none(), "{trouble:?}: no task conducts a run that is not recorded");
         assert_eq!(world.objects(), [CART]);
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
@@ -100,7 +95,7 @@ async fn children_are_made_when_they_can_be() {
         let world = World::new();
         world.put(benchmark(json!({})), None);
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.tasks.get("u-1").unwrap();
+        let conduct = world.conduct().unwrap();
         // As if the server failed right after the status was written.
         let children: Vec<String> = world.objects().into_iter().filter(|path| path != CART).collect();
         for path in &children {
@@ -132,7 +127,7 @@ async fn a_run_goes_on_and_its_status_catches_up() {
         world.server.take_writes();
         world.reconcile().await.unwrap();
         assert_eq!((world.phase(), world.writes()), (json!("Collecting"), vec![patch_status()]), "{trouble:?}");
-        assert_eq!(world.server.get(CART).unwrap()["status"]["conductorEpoch"], 1);
+        assert_eq!(world.status()["conductorEpoch"], 1);
     }
 }
 
@@ -144,15 +139,15 @@ async fn a_successor_takes_over_when_its_epoch_can_be_written() {
         world.put(benchmark(json!({})), Some(json!({"phase": "Running", "trial": trial})));
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        assert!(world.context.shared.tasks.get("u-1").is_none(), "{trouble:?}");
+        assert!(world.conduct().is_none(), "{trouble:?}");
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.tasks.get("u-1").unwrap();
-        let status = || world.server.get(CART).unwrap()["status"].clone();
-        assert_eq!((&status()["conductorEpoch"], conduct.epoch()), (&json!(2), 2), "{trouble:?}");
+        let conduct = world.conduct().unwrap();
+        assert_eq!((&world.status()["conductorEpoch"], conduct.epoch()), (&json!(2), 2), "{trouble:?}");
         // Reports the recorded start before any shard has been asked.
         world.reconcile().await.unwrap();
-        assert_eq!((&status()["phase"], &status()["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{trouble:?}");
+        let status = world.status();
+        assert_eq!((&status["phase"], &status["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{trouble:?}");
     }
 }
 
@@ -177,7 +172,7 @@ async fn suspending_waits_until_it_is_written_down() {
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
         assert_eq!(world.phase(), "Suspended");
-        assert!(world.context.shared.tasks.get("u-1").is_none());
+        assert!(world.conduct().is_none());
     }
 }
 
@@ -213,7 +208,7 @@ async fn a_result_is_given_up_for_a_refusal_and_not_for_an_outage() {
     conduct.end(finished());
     world.server.put(CONFIG_MAP, json!({"metadata": {"name": "cart-result-0", "uid": "foreign"}}));
     world.reconcile_for(ARTIFACTS_LIMIT * 2).await;
-    let status = world.server.get(CART).unwrap()["status"].clone();
+    let status = world.status();
     assert_eq!((&status["phase"], &status["artifacts"]), (&json!("Succeeded"), &Value::Null));
 }
 

@@ -56,12 +56,6 @@ fn over(line: &TrialLine) -> Arc<Finished> {
     })
 }
 
-impl World {
-    fn search_status(&self) -> Value {
-        self.server.get(CART).unwrap()["status"].clone()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_new_operator_goes_on_with_the_step_that_runs() {
     let lines = all_lines(&plan());
@@ -70,9 +64,9 @@ async fn a_new_operator_goes_on_with_the_step_that_runs() {
         let world = World::new();
         world.put(search(), Some(in_step(&lines[..step])));
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.tasks.get("u-1").unwrap();
+        let conduct = world.conduct().unwrap();
         assert_eq!((conduct.trial() as usize, conduct.epoch()), (step, 2));
-        let status = world.search_status();
+        let status = world.status();
         assert_eq!(status["trials"].as_array().map_or(0, Vec::len), step, "{status:#}");
         assert_eq!((&status["phase"], &status["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{status:#}");
     }
@@ -86,12 +80,12 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
         world.put(search(), Some(in_step(&lines[..step])));
         let progress = Progress { stage: ConductStage::Collecting, trial: line.index, of: 100, ..Progress::default() };
         let _publish = world.context.shared.tasks.put_running(run(), 1, progress);
-        world.context.shared.tasks.get("u-1").unwrap().end(over(line));
+        world.conduct().unwrap().end(over(line));
         world.reconcile().await.unwrap();
-        let status = world.search_status();
+        let status = world.status();
         assert_eq!(status["trials"], serde_json::to_value(&lines[..=step]).unwrap());
         if step + 1 < lines.len() {
-            let conduct = world.context.shared.tasks.get("u-1").unwrap();
+            let conduct = world.conduct().unwrap();
             assert_eq!((conduct.trial() as usize, conduct.epoch()), (step + 1, 2));
             assert_eq!((&status["phase"], &status["search"]["ending"]), (&json!("Preparing"), &Value::Null));
             assert!(status["search"]["message"].as_str().unwrap().starts_with("so far"), "{status:#}");
@@ -107,8 +101,7 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
 /// The target rate in the Prometheus metrics.
 fn target_rate(world: &World) -> Option<u64> {
     let (reader, mut writer) = store();
-    let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
-    writer.apply_watcher_event(&Event::Apply(object));
+    writer.apply_watcher_event(&Event::Apply(serde_json::from_value(world.server.get(CART).unwrap()).unwrap()));
     let metrics = Metrics::new(OperatorMetrics::default(), vec![reader], world.context.shared.tasks.clone(), 0);
     let text = String::from_utf8(metrics.scrape(Format::Text)).unwrap();
     let line = text.lines().find(|line| line.starts_with("redisbench_target_requests_per_second{"))?;
@@ -133,7 +126,7 @@ async fn the_target_rate_is_that_of_the_trial_that_runs() {
         // No trial has begun.
         assert_eq!(target_rate(&world), None);
         world.reconcile().await.unwrap();
-        assert!(world.context.shared.tasks.get("u-1").is_some(), "{}", world.condition("Accepted"));
+        assert!(world.conduct().is_some(), "{}", world.condition("Accepted"));
         assert_eq!(target_rate(&world), running);
     }
 }
