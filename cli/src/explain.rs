@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use crate::{GOOD, USAGE, render};
 
-/// A word in a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: String,

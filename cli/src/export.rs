@@ -29,7 +29,6 @@ use crate::arguments::Source;
 use crate::reading::{self, Reading};
 use crate::{GOOD, USAGE, render};
 
-/// A format of other tools.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     name: &'static str,
@@ -176,7 +175,6 @@ fn chosen(mut reading: Reading, trial: Option<u32>) -> Result<Reading, ExportErr
     Ok(Reading { object: None, experiment: None, ..reading })
 }
 
-/// All trials; at least one.
 fn trials(reading: &Reading) -> Result<&[Measurement], ExportError> {
     if reading.measurements.is_empty() {
         let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
@@ -192,7 +190,6 @@ fn trials(reading: &Reading) -> Result<&[Measurement], ExportError> {
     Ok(&reading.measurements)
 }
 
-/// The only trial.
 fn only(reading: &Reading) -> Result<&Measurement, ExportError> {
     match trials(reading)? {
         [one] => Ok(one),

@@ -5,7 +5,6 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Receives SIGINT, SIGTERM and SIGHUP.
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     first: CancellationToken,

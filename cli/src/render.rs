@@ -78,7 +78,6 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
     text
 }
 
-/// The tables of a comparison.
 pub fn comparison(results: &[ComparisonResult], paint: Paint) -> String {
     trials::comparison(results, 0, paint)
 }

@@ -269,7 +269,6 @@ fn severity(value: VerdictValue) -> Markup {
     }
 }
 
-/// The sections of one trial.
 fn details(shown: &Measurement, reading: &Reading) -> Result<Markup, ReportError> {
     let spec = spec(reading, shown);
     let standalone = spec.is_some_and(|spec| spec.targets.iter().all(|target| target.kind == Topology::Standalone));

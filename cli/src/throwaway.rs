@@ -36,35 +36,23 @@ pub enum ThrowawayError {
         "failed to start redis-server; install it (on Debian: apt-get install redis-server) or leave --with-redis out"
     )]
     Start(#[source] io::Error),
-    /// The directory for its files could not be created.
     #[error("failed to create a directory for redis-server")]
     Directory(#[source] io::Error),
-    /// The certificate for TLS could not be created.
     #[error("failed to create a certificate for redis-server")]
     Certificate(#[source] rcgen::Error),
-    /// No free port was found.
     #[error("failed to find a free port on 127.0.0.1")]
     Port(#[source] io::Error),
-    /// The server exited unexpectedly.
     #[error("redis-server exited with {status}; its output:\n{output}")]
-    Ended {
-        /// The exit code or signal.
-        status: String,
-        /// The last lines of its output.
-        output: String,
-    },
+    Ended { status: String, output: String },
     #[error("failed to run {command} on the redis-server at {address}")]
     Command {
         /// The command without its arguments.
         command: &'static str,
-        /// The address of the server.
         address: String,
         source: redis::RedisError,
     },
-    /// A condition was not met in time.
     #[error("timed out after {} s waiting until {condition}; last: {last}", PATIENCE.as_secs())]
     Patience {
-        /// The awaited condition.
         condition: &'static str,
         /// The last observed state.
         last: String,
@@ -134,7 +122,6 @@ impl Throwaway {
         nodes.iter().map(Node::endpoint).collect()
     }
 
-    /// Stops the servers.
     pub async fn stop(self) {
         // Sentinels and replicas first, because they would take the end of a primary for a failure.
         for mut node in self.sentinels.into_iter().chain(self.nodes.into_iter().rev()) {

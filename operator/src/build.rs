@@ -33,7 +33,6 @@ pub struct Run {
     pub namespace: String,
     /// The benchmark's name, at most 46 characters.
     pub benchmark: String,
-    /// The benchmark's UID.
     pub uid: String,
     /// The benchmark's `status.runId`.
     pub id: String,

@@ -55,13 +55,11 @@ const LONGEST_ASKED_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Settings {
     pub image: String,
-    /// The image pull policy.
     pub pull_policy: String,
     /// The key from which the credentials of all runs are derived.
     pub master_key: Arc<[u8; 32]>,
 }
 
-/// State shared by all reconciliations.
 #[derive(Clone)]
 pub struct Shared {
     pub client: Client,
@@ -75,7 +73,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A fresh state.
     pub fn new(
         client: Client,
         settings: Settings,
@@ -123,16 +120,12 @@ impl Context {
     }
 }
 
-/// Why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    /// The caches have not filled.
     #[error(transparent)]
     NotFilled(#[from] NotFilled),
-    /// A write failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The run's credential could not be created.
     #[error("failed to create the run's credential")]
     Credential(#[from] CredentialError),
     #[error("reconciliation timed out after {} s", RECONCILE.as_secs())]

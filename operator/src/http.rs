@@ -14,7 +14,6 @@ use tokio::sync::Mutex;
 use crate::metrics::format::Format;
 use crate::scrape::Metrics;
 
-/// State of the HTTP server.
 #[derive(Clone)]
 pub struct Exposed {
     metrics: Metrics,

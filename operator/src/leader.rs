@@ -41,17 +41,13 @@ struct Seen {
     since: Instant,
 }
 
-/// The outcome of one round of the election.
 enum Round {
-    /// We hold the Lease.
     Ours,
-    /// Another holder's claim is valid.
     Others,
     /// Another candidate wrote between our read and our write; the next round shows the result.
     Raced,
 }
 
-/// Why one round of the election failed.
 #[derive(Debug, thiserror::Error)]
 enum ElectionError {
     #[error("failed to call the API server about the Lease")]

@@ -28,27 +28,16 @@ const METRICS_PORT: u16 = 8080;
 /// The minimum length of the master key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Why the operator stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The master key could not be read.
     #[error("failed to read the master key file {}", .0.display())]
     KeyFile(PathBuf, #[source] std::io::Error),
-    /// The master key is too short.
     #[error("the master key file {} has {length} bytes; it needs at least {KEY_BYTES} random bytes", .file.display())]
-    ShortKey {
-        /// The file.
-        file: PathBuf,
-        /// Its length in bytes.
-        length: usize,
-    },
-    /// No client for the API server could be configured.
+    ShortKey { file: PathBuf, length: usize },
     #[error("failed to configure the client for the Kubernetes API server")]
     Client(#[source] Box<kube::Error>),
-    /// The metrics address could not be bound.
     #[error("failed to listen on {0} for /metrics")]
     Listen(String, #[source] std::io::Error),
-    /// Signal handlers could not be installed.
     #[error("failed to listen for signals")]
     Signal(#[source] std::io::Error),
     /// The Lease was lost. Another operator may conduct by now, so this one must exit.

@@ -39,7 +39,6 @@ const PHASES: [(Phase, &str); 8] = [
 /// Bounds the operator's memory for a scrape, and Prometheus' series.
 const SAMPLES: usize = 50_000;
 
-/// Everything that a scrape contains.
 #[derive(Clone)]
 pub struct Metrics {
     operator: OperatorMetrics,
@@ -53,7 +52,6 @@ impl Metrics {
         Self { operator, source: Arc::new(Source::new(stores, tasks, finished)) }
     }
 
-    /// A scrape in `format`.
     pub fn scrape(&self, format: Format) -> Vec<u8> {
         let (mut page, tasks) = (Page::default(), &self.source.tasks);
         self.operator.add_to(&mut page, &tasks.calls(), tasks.merges());

@@ -47,9 +47,7 @@ const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 /// How a conducting task ended in this process.
 #[derive(Clone, Debug)]
 pub enum Ended {
-    /// Another conductor has taken over.
     Superseded,
-    /// The trial has finished.
     Over(Arc<Finished>),
 }
 
@@ -57,7 +55,6 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 pub enum TaskView {
     Running(Box<Progress>),
-    /// The task has ended.
     Ended {
         ended: Ended,
         /// Time since then.
@@ -365,7 +362,6 @@ impl ConductTask {
         }
     }
 
-    /// Updates where the shards are.
     pub fn set_presence(&self, presence: Vec<ShardPresence>) {
         self.presence.send_if_modified(|known| {
             let changed = *known != presence;

@@ -38,13 +38,11 @@ struct Contents {
 /// A fault that the server injects into matching calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// Matches the method.
     pub(crate) method: &'static str,
     /// Matches a part of the path.
     pub(crate) path: &'static str,
     /// Matches the body.
     pub(crate) body: fn(&Value) -> bool,
-    /// The effect.
     pub(crate) how: How,
 }
 
@@ -62,9 +60,7 @@ pub(crate) enum How {
 /// A failure of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Never replies.
     Hangs,
-    /// Refuses connections.
     Unreachable,
     /// Replies 500.
     Fails,
@@ -123,7 +119,6 @@ impl FakeServer {
         self.0.lock().unwrap().faults.push((fault, times));
     }
 
-    /// Removes all faults.
     pub(crate) fn mend(&self) {
         self.0.lock().unwrap().faults.clear();
     }
@@ -231,7 +226,6 @@ impl Shared {
     }
 }
 
-/// The path of benchmark `cart`.
 pub(crate) const CART: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
 /// A valid benchmark `cart` with two shards and a password, modified by a merge patch.
@@ -262,19 +256,16 @@ pub(crate) fn benchmark(change: Value) -> RedisBenchmark {
     serde_json::from_value(object).unwrap()
 }
 
-/// The run of `benchmark`.
 pub(crate) fn run() -> Run {
     Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789abcdef".into() }
 }
 
-/// The Job of `run`.
 pub(crate) fn job() -> Value {
     let owner =
         json!({"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"});
     json!({"metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [owner]}})
 }
 
-/// A verdict without reasons.
 pub(crate) fn verdict(value: VerdictValue) -> Verdict {
     Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None }
 }

@@ -9,7 +9,6 @@ use super::ExportError;
 /// A step, as a part of the distance that remains to 1: about seven steps halve it.
 const STEP: f64 = 0.1;
 
-/// Response times of a trial.
 pub struct Distribution {
     /// Of answered requests, in nanoseconds. Requests that took longer than a histogram holds are missing.
     pub answered: Histogram<u64>,
@@ -17,7 +16,6 @@ pub struct Distribution {
     pub all: u64,
 }
 
-/// A point of a distribution.
 #[derive(Debug, PartialEq)]
 pub struct Step {
     /// This share of all requests ...

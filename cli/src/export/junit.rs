@@ -36,7 +36,6 @@ struct Suite {
     cases: Vec<Case>,
 }
 
-/// The subject of a suite.
 struct Judged<'a> {
     verdict: Option<&'a Verdict>,
     verification: Option<&'a VerificationResult>,

@@ -58,7 +58,6 @@ pub fn requests_per_connection(spec: &RedisBenchmarkSpec) -> Option<u64> {
     spec.load.requests_per_connection.or(total)
 }
 
-/// All operations of a trial.
 fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
     let mut all = Map::new();
     all.insert("Runtime".into(), runtime(trial));

@@ -49,7 +49,6 @@ pub struct Row<'a> {
     pub max_nanoseconds: Option<u64>,
 }
 
-/// All rows of all trials.
 pub fn rows(reading: &Reading) -> Result<Vec<Row<'_>>, ExportError> {
     let mut rows = Vec::new();
     for trial in trials(reading)? {
@@ -106,7 +105,6 @@ pub fn seconds(trial: &Measurement) -> Result<&[Second], ExportError> {
     if trial.seconds_left_out { Err(ExportError::NoSeconds(trial.trial.index)) } else { Ok(&trial.seconds) }
 }
 
-/// The start instant of `trial`.
 pub fn start(trial: &Measurement) -> Result<Timestamp, ExportError> {
     let start = trial.trial.start_at.as_ref().map(|start| start.0);
     start.ok_or(ExportError::NoStart(trial.trial.index))

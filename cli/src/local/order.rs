@@ -134,7 +134,6 @@ impl Order {
         }
     }
 
-    /// One trial for each target.
     pub fn by_target(&self) -> Vec<&Validated> {
         let mut found: Vec<&Validated> = Vec::new();
         let trials = self.plan.trials().iter().map(|trial| &trial.spec);

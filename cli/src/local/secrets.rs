@@ -31,7 +31,6 @@ pub const SENTINELS: Fields =
 /// Sources of Secrets: directories (`--secret NAME=DIR`), otherwise the manifest's documents.
 #[derive(Clone, Copy)]
 pub struct Secrets<'a> {
-    /// Secrets in the manifest.
     pub documents: &'a [Secret],
     /// Names and directories of the others.
     pub directories: &'a [(String, PathBuf)],

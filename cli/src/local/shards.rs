@@ -25,25 +25,12 @@ const STOP: Duration = Duration::from_secs(3);
 /// Why a shard could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    /// The load generator was not found.
     #[error("redisbench-loadgen was not found beside this program or on PATH; build it or use --loadgen")]
     NoLoadGenerator,
-    /// The shard's files could not be written.
     #[error("failed to write the files of shard {shard}")]
-    Files {
-        /// The shard's index.
-        shard: u32,
-        source: io::Error,
-    },
-    /// The process could not be started.
+    Files { shard: u32, source: io::Error },
     #[error("failed to start shard {shard}: {}", program.display())]
-    Start {
-        /// The shard's index.
-        shard: u32,
-        /// The program to start.
-        program: PathBuf,
-        source: io::Error,
-    },
+    Start { shard: u32, program: PathBuf, source: io::Error },
 }
 
 /// Settings common to all shards of a run.
@@ -52,7 +39,6 @@ pub struct Setting<'a> {
     /// The load generator.
     pub program: &'a Path,
     pub run: &'a str,
-    /// The number of shards.
     pub count: u32,
     /// Threads per shard.
     pub workers: u32,
@@ -60,9 +46,7 @@ pub struct Setting<'a> {
     pub credential: &'a RunCredential,
     /// The target's credentials, if it requires any.
     pub target: Option<&'a Credentials>,
-    /// The target's TLS files.
     pub certificates: &'a Certificates,
-    /// The sentinels' own files.
     pub sentinels: &'a Certificates,
 }
 
@@ -70,9 +54,7 @@ pub struct Setting<'a> {
 #[derive(Debug)]
 pub struct Ended {
     pub shard: u32,
-    /// The exit code or signal.
     pub status: String,
-    /// The last lines of its output.
     pub last_words: String,
 }
 
@@ -127,7 +109,6 @@ impl Shards {
         Ok(Self { presence, watchers, stop })
     }
 
-    /// The presence of each shard.
     pub fn presence(&self) -> watch::Receiver<Vec<ShardPresence>> {
         self.presence.clone()
     }

@@ -28,7 +28,6 @@ pub async fn list(cluster: &Cluster, all: bool) -> anyhow::Result<u8> {
     Ok(GOOD)
 }
 
-/// One row per benchmark.
 pub(super) fn table(benchmarks: &[RedisBenchmark], all: bool, now: Timestamp, paint: Paint) -> String {
     let place = if all { &["namespace"][..] } else { &[] };
     let heads = [place, &["phase", "rate", "p99", "errors", "verdict", "age"]].concat();

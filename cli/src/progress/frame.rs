@@ -222,7 +222,6 @@ mod tests {
 
     use super::*;
 
-    /// The rows of a frame.
     fn drawn(model: &Model, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(model, frame)).unwrap();

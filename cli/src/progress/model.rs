@@ -14,10 +14,8 @@ const POINTS: usize = 600;
 /// The most notes that are kept for the view.
 const NOTES: usize = 3;
 
-/// Everything that a frame shows.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// The benchmark's name.
     pub name: String,
     /// Phase, trial and time, or what is being waited for.
     pub state: String,
@@ -28,7 +26,6 @@ pub struct Model {
     pub errors: Option<String>,
     /// Shards of the trial.
     pub shards: u32,
-    /// Servers, their changes and outages.
     pub topology: Option<String>,
     pub reasons: Vec<Reason>,
     /// Rate and p99 over the time of the trial.
@@ -37,7 +34,6 @@ pub struct Model {
     pub(super) interval: u32,
     /// The trial and its attempt.
     pub(super) trial: Option<(u32, u32)>,
-    /// The last notes.
     pub notes: VecDeque<String>,
 }
 

@@ -46,7 +46,6 @@ pub async fn read(arguments: &ClusterArguments, name: &str) -> Result<Reading, R
     reading.checked().map_err(refused)
 }
 
-/// Reads one piece.
 async fn text(cluster: &Cluster, piece: &Artifact) -> Result<String, ReadingError> {
     let namespace = cluster.namespace.as_str();
     let question = Question { what: "read a part of the result", verb: "get", resource: "configmaps", namespace };

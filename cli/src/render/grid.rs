@@ -2,7 +2,6 @@
 
 use super::paint::{Paint, Style};
 
-/// The gap between columns.
 const GAP: &str = "   ";
 
 /// Rows of cells. The first column is aligned to the left, the others to the right unless `left` lists them.
@@ -12,7 +11,6 @@ pub struct Grid {
     left: Vec<usize>,
 }
 
-/// Styled text.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     text: String,

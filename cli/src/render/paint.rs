@@ -13,7 +13,6 @@ pub struct Paint {
     enabled: bool,
 }
 
-/// The style of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Unchanged.

@@ -274,7 +274,6 @@ fn nodes(result: &TrialResult) -> Grid {
     grid
 }
 
-/// The servers' own statistics.
 fn servers(result: &TrialResult) -> Grid {
     let heads = ["main thread", "peak", "memory", "after", "keys", "after", "evicted", "expired"];
     let mut grid = Grid::new("Servers", &heads);

@@ -61,7 +61,6 @@ pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String
     text
 }
 
-/// One row for each step.
 pub fn steps(trials: &[TrialLine]) -> Grid {
     let heads = ["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
     let mut grid = Grid::new("Step", &heads).left(heads.len() - 1).left(heads.len());

@@ -5,7 +5,6 @@ use redisbench_benchmark::api::status::{ThresholdOutcome, ThresholdStatus};
 use super::grid::{Cell, Grid};
 use super::paint::Style;
 
-/// One row per threshold.
 pub fn grid(thresholds: &[ThresholdStatus]) -> Grid {
     let several = thresholds.iter().any(|threshold| threshold.trial.is_some());
     let mut heads = vec![""];

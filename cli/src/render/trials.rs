@@ -12,7 +12,6 @@ use redisbench_benchmark::human::{change, count, latency, rate, share};
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// The table of finished trials.
 pub fn grid(trials: &[TrialLine]) -> Grid {
     let with_targets = trials.iter().any(|trial| trial.target.is_some());
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());

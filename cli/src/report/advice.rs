@@ -2,7 +2,6 @@
 
 use redisbench_benchmark::api::status::{LimitedBy, ReasonKind, VerdictValue};
 
-/// What a verdict means.
 pub fn meaning(value: VerdictValue) -> &'static str {
     match value {
         VerdictValue::Valid => "As far as was checked, these numbers are correct.",

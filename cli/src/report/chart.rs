@@ -58,7 +58,6 @@ const ROLES: [(Role, RGBColor, &str, &str); 8] = [
 ];
 
 impl Role {
-    /// The roles of several series.
     pub const SERIES: [Self; 6] = [Self::First, Self::Second, Self::Third, Self::Fourth, Self::Fifth, Self::Sixth];
 
     fn color(self) -> RGBColor {
@@ -135,7 +134,6 @@ impl Axis {
         Self::linear(name, 0.0..highest.max(5.0) * 1.05, |value| label(whole(value)))
     }
 
-    /// A linear axis.
     pub fn linear(name: &str, range: Range<f64>, label: impl Fn(f64) -> String) -> Self {
         Self::spaced(name, range, 0.0, label)
     }
@@ -284,7 +282,6 @@ pub struct Frame {
     pub y: Range<i32>,
 }
 
-/// A plot with its text.
 #[derive(Debug)]
 pub struct Chart {
     pub id: String,

@@ -73,7 +73,6 @@ impl Curve {
         self.0.iter().find(|point| point.quantile == quantile)?.percentile.nanoseconds
     }
 
-    /// The values of its points.
     pub fn values(&self) -> impl Iterator<Item = u64> {
         self.0.iter().filter_map(|point| point.at_rank)
     }
@@ -100,7 +99,6 @@ impl Curve {
         marks
     }
 
-    /// The band of the intervals.
     fn band(&self, role: Role) -> Mark {
         let ends = |point: &CurvePoint| {
             let (low, high) = (point.percentile.low_nanoseconds?, point.percentile.high_nanoseconds?);
@@ -135,7 +133,6 @@ impl Curve {
     }
 }
 
-/// The axis of the percentiles.
 pub fn axis() -> Axis {
     let ticks = ["50", "90", "99", "99.9", "99.99", "99.999"];
     let tick = |percent: &str| Some((nines(Quantile::of_percent(percent)?), format!("{percent} %")));

@@ -13,7 +13,6 @@ use crate::reading::Reading;
 /// Seconds before the measurement.
 const WARMUP: u32 = 2;
 
-/// The size of a run.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub trials: u32,

@@ -17,16 +17,10 @@ pub enum ApplyError {
     /// The manifest must be changed.
     #[error("the manifest was refused")]
     Refused(Vec<Problem>),
-    /// The API server refused.
     #[error("{0}")]
     Answered(String),
-    /// The call failed.
     #[error("failed to {what}")]
-    Api {
-        /// The attempted action.
-        what: &'static str,
-        source: kube::Error,
-    },
+    Api { what: &'static str, source: kube::Error },
 }
 
 /// Applies the Secrets and the benchmark.

@@ -15,7 +15,6 @@ use crate::files::write_private;
 
 /// A certificate authority and one certificate that it signed, which servers and clients share. Deleted on drop.
 pub struct Authority {
-    /// The authority's own certificate.
     root: String,
     certificate: String,
     key: String,

@@ -16,19 +16,16 @@ const WATCHED_TIMEOUT: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Serves data.
     Server {
         /// The port of its primary, if it is a replica.
         follows: Option<u16>,
     },
-    /// Watches a server.
     Sentinel {
         /// The port of that server.
         primary: u16,
     },
 }
 
-/// The location of a server.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub directory: PathBuf,

@@ -74,12 +74,10 @@ impl Node {
         format!("127.0.0.1:{}", self.serving_port())
     }
 
-    /// The port for clients.
     pub fn serving_port(&self) -> u16 {
         self.place.ports[if self.secured { 2 } else { 0 }]
     }
 
-    /// The port of the cluster bus.
     pub fn bus_port(&self) -> u16 {
         self.place.ports[1]
     }

@@ -21,7 +21,6 @@ pub enum Shape {
     Cluster,
 }
 
-/// The servers of one target.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub shape: Shape,

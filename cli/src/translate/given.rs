@@ -19,7 +19,6 @@ pub struct Given {
     pub command: Vec<String>,
 }
 
-/// One option with its value.
 struct OneOption {
     /// The name as written.
     name: String,

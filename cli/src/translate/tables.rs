@@ -1,6 +1,5 @@
 //! The options of the tools: one table each, as read from their sources.
 
-/// One option.
 #[derive(Debug)]
 pub struct Row {
     /// The spellings.

@@ -25,7 +25,6 @@ use crate::client;
 /// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(15);
 
-/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The API server refused, or could not be reached.
@@ -40,10 +39,8 @@ pub enum ApplyError {
     /// An object with the name that we need is not ours.
     #[error("{kind} {name} exists and is not owned by this benchmark; delete or rename it, or rename the benchmark")]
     NameTaken { kind: String, name: String },
-    /// An object of a previous run is still being deleted.
     #[error("the previous {kind} {name} is still being deleted")]
     StillDeleting { kind: String, name: String },
-    /// A later conductor has written the result.
     #[error("failed to write ConfigMap {name}: a later conductor has already written it")]
     Superseded { name: String },
     /// A value cannot be serialised as JSON. Not expected.
@@ -125,7 +122,6 @@ pub async fn status(
     Ok(true)
 }
 
-/// The writes for one run.
 pub struct Applier<'a> {
     /// The owner of the children.
     pub run: &'a Run,

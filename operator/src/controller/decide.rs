@@ -27,13 +27,11 @@ pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 /// A running benchmark is reconciled at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The benchmark to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub spec: &'a RedisBenchmarkSpec,
     /// The last status.
     pub status: &'a RedisBenchmarkStatus,
-    /// The spec's generation.
     pub generation: Option<i64>,
     /// All errors of the spec. None if it is valid.
     pub problems: Option<&'a str>,
@@ -68,12 +66,10 @@ impl Subject<'_> {
     }
 }
 
-/// The observed state.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// The run's Job. None if it does not exist or is not ours.
     pub job: Option<JobView>,
-    /// The presence of every shard.
     pub presence: Vec<ShardPresence>,
     /// The conducting task in this process.
     pub conduct: Option<TaskView>,
@@ -102,7 +98,6 @@ pub struct Decision {
     pub status: RedisBenchmarkStatus,
     /// Actions that require the status to be durable.
     pub after: Vec<Action>,
-    /// The events to publish.
     pub notices: Vec<Notice>,
     /// When to reconcile again at the latest.
     pub requeue: Option<Duration>,
@@ -122,7 +117,6 @@ pub enum Action {
     },
     /// Create the run's Secret and Job, if they do not exist.
     CreateChildren,
-    /// Start to conduct.
     Conduct {
         /// The epoch in the new status.
         epoch: u64,
@@ -139,10 +133,7 @@ pub enum Action {
     /// Release the shards: the result is stored.
     Release,
     /// Delete the pod of a shard that did not stop.
-    DeletePod {
-        /// The pod's UID.
-        incarnation: String,
-    },
+    DeletePod { incarnation: String },
     /// Delete the run's Secret and Job with its pods.
     DeleteChildren,
     /// Delete the benchmark, because its time to live has passed.

@@ -24,7 +24,6 @@ use crate::metrics::Setting;
 use crate::tasks::{StatusJournal, TaskInput, finish};
 use crate::telemetry::chain;
 
-/// The inputs for carrying out a decision.
 pub(super) struct Executor<'a> {
     pub(super) context: &'a Context,
     pub(super) benchmark: &'a RedisBenchmark,

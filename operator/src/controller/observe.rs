@@ -34,7 +34,6 @@ const OBSTACLE_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum in the definition. A benchmark admitted by another definition is observed before it is validated.
 const MOST_SHARDS: u32 = 2_000;
 
-/// Sources of reads.
 pub struct Reads {
     /// For objects that are not cached.
     pub client: Client,

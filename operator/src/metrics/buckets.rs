@@ -15,7 +15,6 @@ static BOUNDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     decades.filter(|bound| *bound <= 60_000_000_000).collect()
 });
 
-/// A histogram of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buckets {
     /// Times per classic bucket, not cumulative. The last entry is for those above the last bound.

@@ -20,7 +20,6 @@ impl Of {
     }
 }
 
-/// A metric.
 #[derive(Debug)]
 pub struct Metric {
     /// The name of its samples; of a histogram without `_bucket`, `_sum` and `_count`.
@@ -44,7 +43,6 @@ macro_rules! metrics {
         $(pub static $constant: Metric =
             Metric { name: $name, kind: MetricType::$kind, of: Of::$of, labels: &[$($label),*], help: $help };)*
 
-        /// All metrics.
         #[cfg(test)]
         pub static ALL: &[&Metric] = &[$(&$constant),*];
     };

@@ -26,7 +26,6 @@ fn named(text: &str) -> BTreeSet<&str> {
     words.filter(|word| ["redisbench_", "process_"].iter().any(|start| word.starts_with(start))).collect()
 }
 
-/// The names of all samples.
 fn samples() -> BTreeSet<String> {
     let of = |metric: &&Metric| match metric.kind {
         MetricType::Histogram => {

@@ -3,7 +3,6 @@
 use super::page::Page;
 use super::{protobuf, text};
 
-/// A form of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' own text, for programs that do not ask for another form.
@@ -46,7 +45,6 @@ impl Format {
         }
     }
 
-    /// The page in this form.
     pub fn encode(self, page: Page) -> Vec<u8> {
         match self {
             Self::Text => text::encode(page, false).into_bytes(),

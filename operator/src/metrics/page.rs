@@ -8,7 +8,6 @@ use prometheus_client::metrics::MetricType;
 use super::buckets::Buckets;
 use super::catalogue::{Metric, Of};
 
-/// The value of a series.
 #[derive(Clone, Debug)]
 pub enum Value {
     Count(u64),

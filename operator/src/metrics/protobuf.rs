@@ -11,7 +11,6 @@ use super::page::{Page, Series, Value};
 /// empty one.
 const ZERO_THRESHOLD: f64 = 2.938_735_877_055_719e-39;
 
-/// All families of `page`.
 pub fn encode(page: &Page) -> Vec<u8> {
     let mut all = Message::default();
     for (metric, series) in page.families() {

@@ -135,7 +135,6 @@ struct Recent {
     snapshot_age: Option<f64>,
 }
 
-/// The result.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
     rate: Option<u64>,

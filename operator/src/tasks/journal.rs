@@ -23,7 +23,6 @@ pub struct StatusJournal {
     pub name: String,
     /// Its UID. Another object of the same name is another benchmark.
     pub uid: String,
-    /// The conductor's epoch.
     pub epoch: u64,
     /// The index of the conducted trial, from 0.
     pub trial: u32,

@@ -17,33 +17,22 @@ const STOP: Duration = Duration::from_secs(3);
 /// Why the null server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NullServerError {
-    /// The directory for the file with its addresses could not be created.
     #[error("failed to create a directory for the null server")]
     Directory(#[source] io::Error),
-    /// The program could not be started.
     #[error("failed to start the null server: {}", .0.display())]
     Start(PathBuf, #[source] io::Error),
-    /// It exited unexpectedly.
     #[error("the null server exited with {status}; its output:\n{output}")]
-    Ended {
-        /// The exit code or signal.
-        status: String,
-        /// The last lines of its output.
-        output: String,
-    },
-    /// It did not report its addresses in time.
+    Ended { status: String, output: String },
     #[error("timed out after {} s waiting for the null server to listen", PATIENCE.as_secs())]
     Patience,
 }
 
-/// The configuration of a null server.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Primaries of a cluster; 0 is a standalone server.
     pub nodes: u16,
     /// The length of the value in replies to GET.
     pub value_bytes: u32,
-    /// The number of serving threads.
     pub threads: usize,
 }
 

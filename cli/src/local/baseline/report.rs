@@ -21,7 +21,6 @@ const ALL_BUSY_PERCENT: u64 = 80;
 /// A run against the null server.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// The benchmark with its result.
     pub benchmark: &'a RedisBenchmark,
     /// CPU time of all workers.
     pub cpu_nanoseconds: u64,
@@ -35,7 +34,6 @@ pub struct Run<'a> {
     pub processors_busy_percent: u64,
 }
 
-/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
@@ -44,9 +42,7 @@ pub struct Figures {
     pub achieved_per_second: u64,
     /// CPU time of the load generator per request.
     pub cpu_nanoseconds_per_request: u64,
-    /// Median response time.
     pub p50_nanoseconds: Option<u64>,
-    /// 99th percentile of response time.
     pub p99_nanoseconds: Option<u64>,
     /// CPU usage of the busiest worker.
     pub busiest_worker_percent: u32,
@@ -59,7 +55,6 @@ pub struct Figures {
     pub limited_by: Limit,
 }
 
-/// The limiting factor of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Limit {
     /// The target rate was met.
@@ -113,7 +108,6 @@ impl Figures {
     }
 }
 
-/// The limits of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baseline {

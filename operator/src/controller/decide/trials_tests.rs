@@ -196,7 +196,6 @@ fn the_status_says_which_trial_it_is_in() {
     assert_eq!(setting(decide_on(&of_presets(&json!({})), &in_trial(1, &json!({})), &over)).as_deref(), Some("incr"));
 }
 
-/// Three repeats of one trial.
 fn of_repeats() -> RedisBenchmark {
     benchmark(json!({"spec": {"repeats": {"count": 3}}}))
 }
