@@ -17,8 +17,9 @@ use redisbench_benchmark::report::measurement::{
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{Coarse, Outcomes, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::manifest;
 use crate::reading::Reading;
 
 pub fn reading() -> Reading {
@@ -97,7 +98,7 @@ fn place() -> TrialStatus {
     TrialStatus { index: 0, of: 1, attempt: 1, start_at: Some(MicroTime(start)), setting: None }
 }
 
-pub fn spec() -> serde_json::Value {
+pub fn spec() -> Value {
     json!({
         "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"],
             "auth": {"secretRef": {"name": "login"}}}],
@@ -110,6 +111,17 @@ pub fn spec() -> serde_json::Value {
         "load": {"type": "OpenLoop", "openLoop": {"rate": 500}, "duration": "2s", "warmup": "1s", "connections": 8},
         "shards": {"count": 2},
     })
+}
+
+/// The benchmark of [`spec`] with this status; without a status it is a manifest.
+pub fn object(status: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": manifest::API_VERSION, "kind": manifest::KIND, "metadata": {"name": "sample"}, "spec": spec(),
+    });
+    if !status.is_null() {
+        object["status"] = status.clone();
+    }
+    object
 }
 
 fn threshold(name: &str, outcome: ThresholdOutcome, message: &str) -> ThresholdStatus {

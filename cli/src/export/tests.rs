@@ -6,7 +6,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use redisbench_benchmark::api::status::{Phase, RedisBenchmarkStatus};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::{Value, json};
 
@@ -200,16 +199,11 @@ fn what_a_status_does_not_have_is_not_made_up() {
 
 #[test]
 fn a_run_that_was_not_measured_fails_its_test_case() {
-    let object = json!({
-        "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": {"name": "broken"},
-        "spec": sample::spec(),
-    });
-    let mut object: redisbench_benchmark::api::RedisBenchmark = serde_json::from_value(object).unwrap();
-    object.status = Some(RedisBenchmarkStatus { phase: Phase::Failed, ..RedisBenchmarkStatus::default() });
+    let object = serde_json::from_value(sample::object(&json!({"phase": "Failed"}))).unwrap();
     let reading = Reading { object: Some(object), ..Reading::default() };
     let junit = String::from_utf8(written("junit", &reading).unwrap()).unwrap();
     assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{junit}");
-    assert!(written("github-summary", &reading).unwrap().starts_with(b"## broken: not measured\n"));
+    assert!(written("github-summary", &reading).unwrap().starts_with(b"## sample: not measured\n"));
     let error = written("csv", &reading).unwrap_err();
     assert!(matches!(error, ExportError::NotMeasured(_)), "{error}");
 }

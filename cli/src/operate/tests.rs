@@ -2,19 +2,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::export::sample;
 use crate::render::Paint;
 
 fn object(name: &str, status: &Value) -> Value {
-    json!({
-        "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark",
-        "metadata": {"name": name, "namespace": "perf", "creationTimestamp": "1970-01-01T00:00:00Z"},
-        "spec": {
-            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
-            "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
-            "load": {"type": "ClosedLoop", "duration": "10s"},
-        },
-        "status": status,
-    })
+    let mut object = sample::object(status);
+    object["metadata"] = json!({"name": name, "namespace": "perf", "creationTimestamp": "1970-01-01T00:00:00Z"});
+    object
 }
 
 #[test]

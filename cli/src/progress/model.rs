@@ -108,23 +108,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::export::sample;
 
     fn benchmark(trial: u32, rate: u64) -> RedisBenchmark {
-        serde_json::from_value(json!({
-            "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": {"name": "a"},
-            "spec": {
-                "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
-                "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
-                "load": {"type": "ClosedLoop", "duration": "10s"},
-            },
-            "status": {
-                "phase": "Running",
-                "trial": {"index": trial, "of": 2, "attempt": 1, "startAt": "1970-01-01T00:00:00.000000Z"},
-                "progress": {"percent": 30, "achievedPerSecond": rate},
-                "thresholds": [{"name": "slow", "outcome": "Failed", "message": "p99 is 2 ms; must be at most 1 ms"}],
-            },
-        }))
-        .unwrap()
+        let status = json!({
+            "phase": "Running",
+            "trial": {"index": trial, "of": 2, "attempt": 1, "startAt": "1970-01-01T00:00:00.000000Z"},
+            "progress": {"percent": 30, "achievedPerSecond": rate},
+            "thresholds": [{"name": "slow", "outcome": "Failed", "message": "p99 is 2 ms; must be at most 1 ms"}],
+        });
+        serde_json::from_value(sample::object(&status)).unwrap()
     }
 
     fn at(millisecond: i64) -> Timestamp {

@@ -2,7 +2,7 @@ use redisbench_benchmark::api::status::Phase;
 use serde_json::json;
 
 use super::*;
-use crate::export::sample;
+use crate::export::sample::{self, object};
 use crate::export::tests::export_all;
 
 /// The error of these documents together.
@@ -19,17 +19,6 @@ pub fn hostile(bytes: &[u8]) {
     if let Ok(reading) = added.and_then(|()| reading.checked()) {
         export_all(&reading);
     }
-}
-
-fn object(status: &Value) -> Value {
-    let mut object = json!({
-        "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": {"name": "sample"},
-        "spec": sample::spec(),
-    });
-    if !status.is_null() {
-        object["status"] = status.clone();
-    }
-    object
 }
 
 fn result(index: u32, run: &str) -> String {
