@@ -284,26 +284,19 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     let conduct = observed.conduct.as_ref().filter(|_| observed.conducted == index);
     let started = has_started(subject.status.trial.as_ref(), conduct);
     let ended = matches!(conduct, Some(TaskView::Ended { .. }));
-    if let (None, Some(why)) = (conduct, plan_changed(subject, index)) {
-        ending::without_measurement(subject, &mut decision, Phase::Failed, reason::PLAN_CHANGED, &why, now);
-        decision.after = vec![Action::StopTask, Action::DeleteChildren];
-        return decision;
-    }
     // Without a valid spec, a started run cannot be taken over either.
-    if let (Some(problems), true) = (subject.problems, !started || conduct.is_none()) {
-        ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
-        decision.after = vec![Action::StopTask, Action::DeleteChildren];
-        return decision;
-    }
-    if subject.status.phase == Phase::Suspended && subject.spec.abort {
-        ending::without_measurement(
-            subject,
-            &mut decision,
-            Phase::Aborted,
-            reason::ABORTED,
-            "aborted while suspended",
-            now,
-        );
+    let unusable = subject.problems.filter(|_| !started || conduct.is_none());
+    let changed = plan_changed(subject, index).filter(|_| conduct.is_none());
+    let aborted = subject.status.phase == Phase::Suspended && subject.spec.abort;
+    let ends = if let Some(why) = &changed {
+        Some((Phase::Failed, reason::PLAN_CHANGED, why.as_str()))
+    } else if let Some(problems) = unusable {
+        Some((Phase::Failed, reason::INVALID_SPEC, problems))
+    } else {
+        aborted.then_some((Phase::Aborted, reason::ABORTED, "aborted while suspended"))
+    };
+    if let Some((phase, why, message)) = ends {
+        ending::without_measurement(subject, &mut decision, phase, why, message, now);
         decision.after = vec![Action::StopTask, Action::DeleteChildren];
         return decision;
     }
