@@ -77,6 +77,11 @@ impl Draft {
         }
     }
 
+    /// Adds a remark for the author.
+    pub fn remark(&mut self, text: impl Into<String>) {
+        self.remarks.push(text.into());
+    }
+
     /// Whether the field at `path` is set.
     pub fn has(&self, path: &str) -> bool {
         self.spec.pointer(&format!("/{path}")).is_some()

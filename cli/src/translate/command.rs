@@ -76,9 +76,10 @@ pub fn set_transaction(size: usize, cluster: bool, draft: &mut Draft) {
     draft.set("workload/transaction/size", size);
     // Keys of different slots are refused.
     draft.set_if("workload/transaction/keys", cluster.then_some("Shared"));
-    let remark = "No counterpart of MULTI, EXEC and WATCH as commands: each transaction has commands of one operation; \
-                  a script (spec.workload.scripts) runs different ones";
-    draft.remarks.push(remark.to_owned());
+    draft.remark(
+        "No counterpart of MULTI, EXEC and WATCH as commands: each transaction has commands of one operation; \
+         a script (spec.workload.scripts) runs different ones",
+    );
 }
 
 /// One entry of `operations`.

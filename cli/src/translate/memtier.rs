@@ -42,9 +42,7 @@ pub fn finish(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
             numbers.ok_or_else(|| given.wrong(Part::Percentiles, "numbers, such as 50,99.9"))?,
         );
     }
-    draft.remarks.push(
-        "Numbers in keys have leading zeros here, so keys that memtier_benchmark wrote are not found.".to_owned(),
-    );
+    draft.remark("Numbers in keys have leading zeros here, so keys that memtier_benchmark wrote are not found.");
     Ok(())
 }
 
@@ -64,7 +62,7 @@ fn target(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     if let Some(versions) = given.value(Part::TlsVersions) {
         let versions = versions.to_lowercase();
         if versions.split(',').any(|version| matches!(version, "tlsv1" | "tlsv1.1")) {
-            draft.remarks.push("--tls-protocols: TLS 1.2 is the oldest version here".to_owned());
+            draft.remark("--tls-protocols: TLS 1.2 is the oldest version here");
         }
         draft.set("targets/0/tls/minimumVersion", if versions == "tlsv1.3" { "TLS13" } else { "TLS12" });
     }
@@ -74,8 +72,7 @@ fn target(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
             "secondary" => "Replica",
             "secondaryPreferred" => "PreferReplica",
             "nearest" => {
-                let remark = "No counterpart of --read-preference nearest: replicas are not chosen by their latency";
-                draft.remarks.push(remark.to_owned());
+                draft.remark("No counterpart of --read-preference nearest: replicas are not chosen by their latency");
                 "PreferReplica"
             }
             _ => return Err(given.wrong(Part::ReadFrom, "primary, secondary, secondaryPreferred or nearest")),
@@ -83,7 +80,7 @@ fn target(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
         if given.has(Part::Cluster) {
             draft.set("targets/0/cluster/readFrom", from);
         } else {
-            draft.remarks.push("--read-preference: no effect without --cluster-mode".to_owned());
+            draft.remark("--read-preference: no effect without --cluster-mode");
         }
     }
     Ok(())
@@ -183,7 +180,7 @@ fn steps(given: &Given, threads: u64, connections: u64, draft: &mut Draft) -> Re
     let step: u64 = given.number(Part::ClientsStep)?.unwrap_or(0);
     if step == 0 {
         if given.has(Part::ClientsStart) || given.has(Part::StepDuration) {
-            draft.remarks.push("--clients-start and --step-duration: no effect without --clients-step".to_owned());
+            draft.remark("--clients-start and --step-duration: no effect without --clients-step");
         }
         return Ok(());
     }
@@ -206,9 +203,7 @@ fn operations(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     let operations = if has_own { own_commands(given, draft)? } else { sets_and_gets(given, draft)? };
     if given.has(Part::Verify) {
         draft.set("verify/mode", "Values");
-        draft
-            .remarks
-            .push("--data-verify: the mix is random, because spec.verify does not allow exact turns".to_owned());
+        draft.remark("--data-verify: the mix is random, because spec.verify does not allow exact turns");
     } else if operations.len() > 1 {
         draft.set("workload/mix", "Ratio");
     }
@@ -229,8 +224,7 @@ fn sets_and_gets(given: &Given, draft: &mut Draft) -> Result<Vec<Value>, Problem
     let set = if given.has(Part::Expiry) { "SET __key__ __data__ EX __ttl__" } else { "SET __key__ __data__" };
     let mut many: u32 = given.number(Part::MultiGet)?.unwrap_or(1);
     if many > 1 && given.has(Part::Cluster) {
-        let remark = "No counterpart of --multi-key-get in a cluster: GET takes its place, because random keys are in different slots";
-        draft.remarks.push(remark.to_owned());
+        draft.remark("No counterpart of --multi-key-get in a cluster: GET takes its place, because random keys are in different slots");
         many = 1;
     }
     let get = if many > 1 {
@@ -260,7 +254,7 @@ fn unused(given: &Given, own: bool, draft: &mut Draft) {
         (Part::MultiGet, "--multi-key-get", !own, "GET, which --command replaces"),
     ] {
         if given.has(part) && !unless {
-            draft.remarks.push(format!("{option}: no effect without {needs}"));
+            draft.remark(format!("{option}: no effect without {needs}"));
         }
     }
 }
@@ -302,9 +296,7 @@ fn waits(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
             "workload/wait/timeout",
             milliseconds.filter(|milliseconds| *milliseconds > 0).map(|ms| format!("{ms}ms")),
         );
-        draft
-            .remarks
-            .push("WAIT follows every write, as part of the request; --wait-ratio has no counterpart".to_owned());
+        draft.remark("WAIT follows every write, as part of the request; --wait-ratio has no counterpart");
     }
     Ok(())
 }

@@ -37,22 +37,22 @@ pub fn finish(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
         if rate.is_none() && !given.has(Part::Cluster) {
             draft.set("load/pipelineMode", "Batch");
         } else {
-            let remark = "No counterpart of the batches of -P in a cluster or at a rate: as many requests are in flight, but \
-                          none waits for the others";
-            draft.remarks.push(remark.to_owned());
+            draft.remark(
+                "No counterpart of the batches of -P in a cluster or at a rate: as many requests are in flight, but \
+                 none waits for the others",
+            );
         }
     }
     length(given, draft)?;
     draft.set_default("load/warmup", "0s");
     if given.value(Part::KeepAlive) == Some("0") {
-        let message = "No counterpart of -k 0: connections are kept; lost ones are made again, up to spec.load.connectRate per second";
-        draft.remarks.push(message.to_owned());
+        draft.remark("No counterpart of -k 0: connections are kept; lost ones are made again, up to spec.load.connectRate per second");
     }
     let keys: u64 = given.number(Part::Keys)?.unwrap_or(1).max(1);
     draft.set("workload/keys/count", keys);
     draft.set("workload/values/size/fixed/bytes", given.number::<u32>(Part::ValueBytes)?.unwrap_or(3));
     if given.has(Part::User) && !given.has(Part::Password) {
-        draft.remarks.push("--user: no effect without -a".to_owned());
+        draft.remark("--user: no effect without -a");
     }
     if given.command.is_empty() {
         return tests(given, draft);
@@ -68,14 +68,13 @@ fn read_from(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     let from = match given.value(Part::ReadFrom) {
         None => return Ok(()),
         Some(_) if !given.has(Part::Cluster) => {
-            draft.remarks.push("--rfr: no effect without --cluster".to_owned());
+            draft.remark("--rfr: no effect without --cluster");
             return Ok(());
         }
         Some("no") => "Primary",
         Some("yes") => "Replica",
         Some("all") => {
-            let remark = "No counterpart of --rfr all: PreferReplica reads from a primary only without a replica";
-            draft.remarks.push(remark.to_owned());
+            draft.remark("No counterpart of --rfr all: PreferReplica reads from a primary only without a replica");
             "PreferReplica"
         }
         Some(_) => return Err(given.wrong(Part::ReadFrom, "no, yes or all")),
@@ -88,9 +87,7 @@ fn length(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     let duration: Option<u64> = given.number(Part::Duration)?;
     let requests: Option<u64> = given.number(Part::Requests)?;
     if given.has(Part::Endless) {
-        draft
-            .remarks
-            .push("-l: runs until it is aborted, as one load; with several tests, give each a length".to_owned());
+        draft.remark("-l: runs until it is aborted, as one load; with several tests, give each a length");
     } else if let Some(seconds) = duration.filter(|seconds| *seconds > 0) {
         draft.set("load/duration", format!("{seconds}s"));
     } else {
@@ -120,7 +117,7 @@ fn tests(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
 
 fn commands(given: &Given, sequence: &[Sequence], keys: u64, draft: &mut Draft) {
     if given.has(Part::Tests) {
-        draft.remarks.push("-t: ignored, because there is a command".to_owned());
+        draft.remark("-t: ignored, because there is a command");
     }
     let (mut names, mut operations, mut prefixes) = (Names::default(), Vec::new(), Vec::new());
     for entry in sequence {
@@ -163,16 +160,16 @@ fn placeholders(words: &[String], keys: u64, cluster: bool, draft: &mut Draft) -
             let name = format!("__rand_{ordinal}__");
             if word.contains(&name) {
                 *word = word.replace(&name, &number);
-                draft.remarks.push(format!(
+                draft.remark(format!(
                     "{name}: each occurrence draws its own number; __key__ is the same throughout a command"
                 ));
             }
         }
         if let Some((before, field)) = word.split_once("__field:") {
             let behind = field.split_once("__").map_or("", |(_, behind)| behind);
-            draft
-                .remarks
-                .push(format!("No counterpart of {word}: values cannot be read from a file; __data__ takes its place"));
+            draft.remark(format!(
+                "No counterpart of {word}: values cannot be read from a file; __data__ takes its place"
+            ));
             *word = format!("{before}__data__{behind}");
         }
     }
