@@ -176,7 +176,7 @@ async fn measure(
     let setting = Setting {
         program,
         run: &run,
-        count: order.validated.plan.shards,
+        count: order.plan.largest().plan.shards,
         workers: order.workers(),
         credential: &credential,
         target: order.credentials.as_ref(),

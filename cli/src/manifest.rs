@@ -37,6 +37,12 @@ impl Problem {
     }
 }
 
+impl From<Problem> for Vec<Problem> {
+    fn from(problem: Problem) -> Self {
+        vec![problem]
+    }
+}
+
 impl From<api::Problem> for Problem {
     fn from(problem: api::Problem) -> Self {
         let api::Problem { field, value, message } = problem;
@@ -78,7 +84,7 @@ impl fmt::Debug for Manifest {
 /// # Errors
 /// All problems of the file, as far as it could be parsed.
 pub fn load(file: &Path) -> Result<Manifest, Vec<Problem>> {
-    let text = documents::read(file, LARGEST_FILE).map_err(|problem| vec![problem])?;
+    let text = documents::read(file, LARGEST_FILE)?;
     parse(&text)
 }
 
@@ -91,7 +97,7 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     let mut benchmarks = Vec::new();
     let mut secrets = Vec::new();
     let mut skipped = Vec::new();
-    for document in documents::split(text).map_err(|problem| vec![problem])? {
+    for document in documents::split(text)? {
         let [version, kind] = ["apiVersion", "kind"].map(|field| document[field].as_str().unwrap_or_default());
         match (version, kind) {
             (API_VERSION, KIND) => benchmarks.extend(read_benchmark(document, &mut problems)),

@@ -75,7 +75,7 @@ async fn run(
     let shape = shape(&order);
     let null_server = NullServer::start(program, shape).await?;
     order.redirect(null_server.endpoints());
-    let length = Duration::from_nanos(order.validated.plan.bound.longest_nanoseconds());
+    let length = Duration::from_nanos(order.plan.largest().plan.bound.longest_nanoseconds());
     let before = null_server.cpu();
     let times = ProcessorTimes::now();
     let (benchmark, outcome) = Box::pin(measure(program, order, interrupts, display, None)).await?;
@@ -129,14 +129,14 @@ impl ProcessorTimes {
 /// A null server that is not the limit: it needs less CPU per request than a worker, and gets the remaining processors.
 fn shape(order: &Order) -> Shape {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = order.workers() as usize * order.validated.plan.shards as usize;
+    let workers = order.workers() as usize * order.plan.largest().plan.shards as usize;
     Shape {
-        nodes: match order.validated.plan.target.topology {
+        nodes: match order.plan.largest().plan.target.topology {
             Topology::Standalone | Topology::Sentinel => 0,
             Topology::Cluster => PRIMARIES,
         },
         // All its replies have the same length.
-        value_bytes: u32::try_from(order.validated.plan.workload.values.size.mean()).unwrap_or(u32::MAX),
+        value_bytes: u32::try_from(order.plan.largest().plan.workload.values.size.mean()).unwrap_or(u32::MAX),
         threads: processors.saturating_sub(workers).max(1),
     }
 }

@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use redisbench_benchmark::api::target::SecretRef;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
@@ -21,8 +22,6 @@ use crate::throwaway::Authority;
 pub struct Order {
     pub benchmark: RedisBenchmark,
     pub plan: Plan,
-    /// The trial with the most shards.
-    pub validated: Validated,
     /// The target's credentials, if it requires any.
     pub credentials: Option<Credentials>,
     /// The target's TLS files for a shard, by name.
@@ -63,7 +62,6 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         return Err(vec![Problem::field("spec.comparison.benchmark", message.to_owned())]);
     }
     let plan = manifest::compile(&benchmark)?;
-    let validated = plan.largest().clone();
     if arguments.baseline && plan.count() > 1 {
         let spec = &benchmark.spec;
         let (field, way_out) = match (spec.sweep.is_empty(), spec.repeats.count) {
@@ -75,21 +73,20 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         return Err(vec![Problem::field(field, message)]);
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
-    let wanted = &validated.secrets;
-    let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(SERVERS, reference)).transpose();
-    let credentials = credentials.map_err(|problem| vec![problem])?;
-    let own = &validated.sentinel_secrets;
-    let sentinel_credentials = own.credentials.as_ref().map(|reference| secrets.credentials(SENTINELS, reference));
-    let sentinel_credentials = sentinel_credentials.transpose().map_err(|problem| vec![problem])?;
+    let (wanted, own) = (&plan.largest().secrets, &plan.largest().sentinel_secrets);
+    let login = |fields, reference: Option<&SecretRef>| {
+        reference.map(|reference| secrets.credentials(fields, reference)).transpose()
+    };
+    let credentials = login(SERVERS, wanted.credentials.as_ref())?;
+    let sentinel_credentials = login(SENTINELS, own.credentials.as_ref())?;
     // Throwaway servers have certificates of their own.
     let (certificates, sentinels) = if arguments.with_redis {
         (Certificates::default(), Certificates::default())
     } else {
-        let servers = secrets.certificates(SERVERS, wanted).map_err(|problem| vec![problem])?;
-        (servers, secrets.of_sentinels(own).map_err(|problem| vec![problem])?)
+        (secrets.certificates(SERVERS, wanted)?, secrets.of_sentinels(own)?)
     };
     let skipped = manifest.skipped;
-    Ok(Order { benchmark, plan, validated, credentials, certificates, sentinels, sentinel_credentials, notes, skipped })
+    Ok(Order { benchmark, plan, credentials, certificates, sentinels, sentinel_credentials, notes, skipped })
 }
 
 impl Order {
@@ -105,7 +102,6 @@ impl Order {
         let mut edited = self.clone();
         edit(&mut edited.benchmark.spec);
         edited.plan = manifest::compile(&edited.benchmark)?;
-        edited.validated = edited.plan.largest().clone();
         Ok(edited)
     }
 
@@ -121,7 +117,6 @@ impl Order {
             target.tls = None;
             target.address_map.clear();
         });
-        self.validated = self.plan.largest().clone();
         self.certificates = Certificates::default();
         self.sentinels = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
@@ -137,7 +132,7 @@ impl Order {
     pub fn by_target(&self) -> Vec<&Validated> {
         let mut found: Vec<&Validated> = Vec::new();
         let trials = self.plan.trials().iter().map(|trial| &trial.spec);
-        for spec in trials.chain([&self.validated]) {
+        for spec in trials.chain([self.plan.largest()]) {
             if !found.iter().any(|other| other.plan.target.name == spec.plan.target.name) {
                 found.push(spec);
             }
@@ -173,9 +168,8 @@ impl Order {
                 trust(tls);
             }
         });
-        self.validated = self.plan.largest().clone();
         let files = |tls: Option<&Tls>| Some((authority?, tls?)).map(|(authority, tls)| authority.files(tls));
-        let target = &self.validated.plan.target;
+        let target = &self.plan.largest().plan.target;
         let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
         self.certificates = Certificates { files: files(target.tls.as_ref()).unwrap_or_default() };
         let own_credentials = self.sentinel_credentials.clone().into_iter().flat_map(Credentials::into_files);
@@ -193,7 +187,7 @@ impl Order {
     /// Threads per shard. The shards share the machine's processors, and a throwaway server needs some too.
     pub fn workers(&self) -> u32 {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.plan.shards + 1);
+        let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.plan.largest().plan.shards + 1);
         share.max(1)
     }
 
@@ -205,7 +199,7 @@ impl Order {
         metadata.uid = Some(run.to_owned());
         metadata.generation = Some(GENERATION);
         metadata.creation_timestamp = Some(Time(now));
-        let shards = self.plan.trial(0, &[]).map_or(self.validated.plan.shards, |first| first.spec.plan.shards);
+        let shards = self.plan.trial(0, &[]).map_or(self.plan.largest().plan.shards, |first| first.spec.plan.shards);
         let subject = Subject { spec: &self.benchmark.spec, shards, generation: Some(GENERATION), now };
         let status = benchmark.status.insert(RedisBenchmarkStatus::default());
         status.observed_generation = Some(GENERATION);

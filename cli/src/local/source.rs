@@ -22,8 +22,8 @@ pub fn manifest(arguments: &LocalArguments) -> Result<Manifest, Vec<Problem>> {
     for line in target.warning().iter().chain(&draft.remarks) {
         eprintln!("{line}");
     }
-    let password = target.password().map_err(|problem| vec![problem])?;
-    let manifest = draft.manifest(draft.secrets(password.as_ref()).map_err(|problem| vec![problem])?)?;
+    let password = target.password()?;
+    let manifest = draft.manifest(draft.secrets(password.as_ref())?)?;
     if arguments.output == Output::Table && !arguments.baseline {
         let paint = Paint::for_stream(io::stderr().is_terminal());
         let head = "The manifest of this run; --print-manifest prints it without running it.".to_owned();
@@ -49,7 +49,7 @@ fn draft(arguments: &LocalArguments) -> Result<Draft, Vec<Problem>> {
                        --with-redis for a throwaway server";
         return Err(vec![Problem::file(message.to_owned())]);
     }
-    let mut draft = arguments.flags.draft(NAME).map_err(|problem| vec![problem])?;
+    let mut draft = arguments.flags.draft(NAME)?;
     draft.set_if("shards/count", arguments.shards);
     Ok(draft)
 }
