@@ -1,4 +1,3 @@
-use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
@@ -47,12 +46,6 @@ impl Default for Environment {
             chance: Arc::new(|| RandomState::new().build_hasher().finish()),
             compute: Compute::default(),
         }
-    }
-}
-
-impl fmt::Debug for Environment {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Environment")
     }
 }
 

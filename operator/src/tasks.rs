@@ -10,7 +10,6 @@ mod finished;
 mod journal;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -67,7 +66,7 @@ pub enum TaskView {
 }
 
 /// The conducting tasks of this process, by the benchmarks' UIDs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct TaskRegistry {
     entries: Arc<Mutex<HashMap<String, Arc<ConductTask>>>>,
     /// Finished trials, for the metrics.
@@ -96,12 +95,6 @@ impl Default for Runner {
                 ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?.counted(tasks.calls());
             Ok(run_task(input, Arc::new(client), channels, entry, tasks, Compute::OnAnotherThread).boxed())
         }))
-    }
-}
-
-impl fmt::Debug for Runner {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Runner")
     }
 }
 

@@ -148,12 +148,10 @@ impl FakeServer {
             && !parts.uri.path().contains("/events")
             && !parts.uri.query().unwrap_or_default().contains(&format!("fieldManager={FIELD_MANAGER}"));
         if anonymous {
-            let (status, answer) = failure(400, "the request has no fieldManager");
-            let answer = Body::from(serde_json::to_vec(&answer).unwrap());
-            return Ok(Response::builder().status(status).body(answer).unwrap());
+            return Ok(response(failure(400, "the request has no fieldManager")));
         }
         let how = self.0.lock().unwrap().fault(&parts.method, parts.uri.path(), &body);
-        let (status, answer) = match how {
+        Ok(response(match how {
             Some(How::Silence) => std::future::pending().await,
             Some(How::LostAnswer) => {
                 self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body);
@@ -161,10 +159,13 @@ impl FakeServer {
             }
             Some(How::Refusal(code, message)) => failure(code, message),
             None => self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body),
-        };
-        let answer = Body::from(serde_json::to_vec(&answer).unwrap());
-        Ok(Response::builder().status(status).header("Retry-After", "1").body(answer).unwrap())
+        }))
     }
+}
+
+fn response((status, answer): Reply) -> Response<Body> {
+    let answer = Body::from(serde_json::to_vec(&answer).unwrap());
+    Response::builder().status(status).header("Retry-After", "1").body(answer).unwrap()
 }
 
 impl Contents {

@@ -102,16 +102,8 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn words() -> Vec<String> {
-    ["Running", "Suspended", "Failed", "Succeeded", "True", "10.0.0.1", "::1", "2026-01-01T01:00:00Z", "u-1", "j"]
-        .into_iter()
-        .chain([
-            "0123456789abcdef",
-            "-1",
-            "99999999999",
-            "DisruptionTarget",
-            "9999-12-31T23:59:59Z",
-            "-9999-01-01T00:00:00Z",
-        ])
-        .map(str::to_owned)
-        .collect()
+    let states = "Running Suspended Failed Succeeded True DisruptionTarget";
+    let others = "10.0.0.1 ::1 u-1 j 0123456789abcdef -1 99999999999";
+    let times = "2026-01-01T01:00:00Z 9999-12-31T23:59:59Z -9999-01-01T00:00:00Z";
+    [states, others, times].iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect()
 }
