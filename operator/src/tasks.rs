@@ -3,10 +3,8 @@
 //! A task ends by itself only when the trial has finished and its shards are released. Dropping its entry stops it at once and leaves the
 //! shards as they are, for the next conductor.
 
-mod aggregate;
 #[cfg(test)]
 mod fake;
-mod finished;
 mod journal;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,24 +15,26 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
+use redisbench_benchmark::api::status::{Artifact, ComparisonResult};
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
     CallCounts, ConductorConfig, Control, Progress, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
-use redisbench_benchmark::measurement::{Ending, Outcome};
+use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
+use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::report::Finished;
+use redisbench_benchmark::report::repeats::Experiment;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-pub use aggregate::Aggregate;
-pub use finished::finish;
 pub use journal::StatusJournal;
 
 use crate::build::Run;
 use crate::environment::Compute;
 use crate::metrics::{Records, Setting, TrialSample, error_kinds};
+use crate::telemetry::chain;
 
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
@@ -138,6 +138,19 @@ struct TaskState {
     aggregate: Option<Arc<Aggregate>>,
     /// Kinds of error that have series.
     kinds: Vec<String>,
+}
+
+/// The aggregate of the repeats of all cells, for the end of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aggregate {
+    /// For the status.
+    pub experiment: Experiment,
+    /// The pieces of its document, as listed in the status.
+    pub artifacts: Vec<Artifact>,
+    /// The comparison with a previous benchmark, if the spec asks for one.
+    pub against: Vec<ComparisonResult>,
+    /// Why a part is missing, if one is.
+    pub failure: Option<String>,
 }
 
 /// The input of a conducting task.
@@ -424,7 +437,7 @@ impl ConductTask {
                 released: self.released.load(Ordering::Relaxed),
             },
             None if is_finished => TaskView::Ended {
-                ended: Ended::Over(Arc::new(finished::broken(self.progress.borrow().of, self.presence.borrow().len()))),
+                ended: Ended::Over(Arc::new(broken(self.progress.borrow().of, self.presence.borrow().len()))),
                 since: Duration::ZERO,
                 artifacts_failure: None,
                 released: true,
@@ -478,4 +491,22 @@ impl ConductTask {
     pub fn note_obstacle(&self, what: Option<String>) {
         self.state().obstacle = Some((Instant::now(), what));
     }
+}
+
+/// Merges and judges `outcome`. Its ending is never superseded.
+pub fn finish(run: &Run, trial: &Trial, outcome: Outcome) -> Finished {
+    Finished::of(&run.benchmark, &run.id, trial, outcome).unwrap_or_else(|error| {
+        let message = format!("the shards' results are unusable: {}", chain(&error));
+        failed(trial.of, trial.spec.plan.shards, "ResultUnusable", message)
+    })
+}
+
+/// A trial of `shards` that failed because of a bug in the operator.
+fn broken(of: u32, shards: usize) -> Finished {
+    let message = "the operator failed while conducting the run; see its log, and please report it";
+    failed(of, u32::try_from(shards).unwrap_or(u32::MAX), "InternalError", message.into())
+}
+
+fn failed(of: u32, shards: u32, reason: &str, message: String) -> Finished {
+    Finished::unmeasured(of, shards, Ending::Failed(Failure { reason: reason.into(), message }))
 }
