@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, StageResult};
+use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, StageResult, TrialResult};
 use serde_json::json;
 
 use super::*;
@@ -88,6 +88,13 @@ fn benchmark() -> RedisBenchmark {
     .unwrap()
 }
 
+/// The table of the benchmark with this change of its result.
+fn shown(change: impl FnOnce(&mut TrialResult)) -> String {
+    let mut benchmark = benchmark();
+    change(benchmark.status.as_mut().unwrap().result.as_mut().unwrap());
+    table(&benchmark, Paint::none())
+}
+
 #[test]
 fn a_load_is_said_in_a_line() {
     let line = |load: &serde_json::Value| {
@@ -130,13 +137,12 @@ fn table_of_a_whole_result() {
 
 #[test]
 fn censored_quantile_shows_its_bound() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    let beyond = json!({"percentile": "99.9", "moreThanNanoseconds": 1_000_000_000});
-    result.response_time.percentiles[4] = serde_json::from_value(beyond).unwrap();
-    // The upper end of p99's interval is unknown.
-    result.response_time.percentiles[3].high_nanoseconds = None;
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| {
+        let beyond = json!({"percentile": "99.9", "moreThanNanoseconds": 1_000_000_000});
+        result.response_time.percentiles[4] = serde_json::from_value(beyond).unwrap();
+        // The upper end of p99's interval is unknown.
+        result.response_time.percentiles[3].high_nanoseconds = None;
+    });
     let line = |begin: &str| shown.lines().find(|line| line.starts_with(begin)).unwrap();
     assert!(line("response time").contains("310 µs   > 1.00 s        -   4.40 ms"), "{shown}");
     assert!(line("  precision").ends_with("1.4 %   one-sided"), "{shown}");
@@ -144,15 +150,14 @@ fn censored_quantile_shows_its_bound() {
 
 #[test]
 fn percentiles_are_those_that_were_asked_for() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    let operations = result.operations.iter_mut();
-    let parts = operations.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
-    for latencies in parts.chain([&mut result.response_time]).chain(&mut result.service_time) {
-        latencies.percentiles.truncate(1);
-        latencies.percentiles[0].percentile = "12.5".to_owned();
-    }
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| {
+        let operations = result.operations.iter_mut();
+        let parts = operations.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
+        for latencies in parts.chain([&mut result.response_time]).chain(&mut result.service_time) {
+            latencies.percentiles.truncate(1);
+            latencies.percentiles[0].percentile = "12.5".to_owned();
+        }
+    });
     assert!(
         shown.contains("\nLatency          p12.5       max     mean\nresponse time   110 µs   4.40 ms   120 µs\n"),
         "{shown}"
@@ -173,10 +178,7 @@ fn stage(name: Option<&str>, index: u32, errors: u64) -> StageResult {
 
 #[test]
 fn each_stage_has_a_row() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    result.stages = vec![stage(Some("warm"), 0, 0), stage(None, 1, 12)];
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| result.stages = vec![stage(Some("warm"), 0, 0), stage(None, 1, 12)]);
     let expected = "
 By stage      time               target   achieved   requests   errors   unsent      p50      p95      p99      p99.9
 warm        30.0 s              4.00k/s    4.60k/s    138,000        0        0   110 µs   220 µs   310 µs   > 1.00 s
@@ -187,21 +189,17 @@ stages[1]   30.0 s   4.00k/s to 5.50k/s    4.60k/s    138,000       12        0 
 
 #[test]
 fn a_table_is_no_wider_than_a_terminal() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    result.stages = vec![stage(None, 1, 12)];
-    result.response_time_of_succeeded = Some(result.response_time.clone());
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| {
+        result.stages = vec![stage(None, 1, 12)];
+        result.response_time_of_succeeded = Some(result.response_time.clone());
+    });
     let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= 120, "{longest}: {shown}");
 }
 
 #[test]
 fn single_operation_does_not_repeat_the_total() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    result.operations.truncate(1);
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| result.operations.truncate(1));
     assert!(!shown.contains("\n  get"), "{shown}");
     assert!(shown.contains("          3   40,010        2\n"), "hits and misses are in the total's row:\n{shown}");
 }
@@ -229,11 +227,10 @@ fn failure_comes_first_and_has_no_numbers() {
 
 #[test]
 fn what_an_aborted_run_lacks_is_in_the_sum() {
-    let mut benchmark = benchmark();
-    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    result.requests.in_flight = 7;
-    result.requests.succeeded -= 7;
-    let shown = table(&benchmark, Paint::none());
+    let shown = shown(|result| {
+        result.requests.in_flight = 7;
+        result.requests.succeeded -= 7;
+    });
     assert!(shown.contains("= succeeded   + errors   + unsent   + in flight   sent late"), "{shown}");
     assert!(
         shown.contains("total         50,000        49,992          1          0             7           3"),

@@ -245,22 +245,8 @@ pub enum Mark {
     Line(Role, Vec<Point>),
     /// The area between two lines, the upper one first.
     Band(Role, Vec<Point>, Vec<Point>),
-    /// An interval of y at x, with a dot at its value.
-    Interval {
-        role: Role,
-        x: f64,
-        value: f64,
-        low: f64,
-        high: f64,
-    },
-    /// An interval of x at y, with a dot at its value.
-    Across {
-        role: Role,
-        y: f64,
-        value: f64,
-        low: f64,
-        high: f64,
-    },
+    /// An interval with a dot at its value: the low end, the value, and the high end.
+    Interval(Role, [Point; 3]),
     /// A stretch of x over the whole height.
     Stretch(Range<f64>),
     /// A place of x over the whole height.
@@ -371,19 +357,10 @@ impl Chart {
                     let around: Vec<Point> = upper.iter().chain(lower.iter().rev()).copied().collect();
                     chart.draw_series([Polygon::new(around, role.color().mix(BAND))])?;
                 }
-                Mark::Interval { role, x, value, low, high } => {
-                    chart.draw_series([PathElement::new(
-                        vec![(*x, *low), (*x, *high)],
-                        role.color().stroke_width(BAR),
-                    )])?;
-                    chart.draw_series([Circle::new((*x, *value), 9, role.color().filled())])?;
-                }
-                Mark::Across { role, y, value, low, high } => {
-                    chart.draw_series([PathElement::new(
-                        vec![(*low, *y), (*high, *y)],
-                        role.color().stroke_width(BAR),
-                    )])?;
-                    chart.draw_series([Circle::new((*value, *y), 9, role.color().filled())])?;
+                Mark::Interval(role, [low, value, high]) => {
+                    let bar = role.color().stroke_width(BAR);
+                    chart.draw_series([PathElement::new(vec![*low, *high], bar)])?;
+                    chart.draw_series([Circle::new(*value, 9, role.color().filled())])?;
                 }
                 Mark::Stretch(Range { start, end }) => {
                     let (start, end) = (start.max(self.x.range.start), end.min(self.x.range.end));

@@ -226,6 +226,6 @@ fn without_own_part(share: &GeneratorShare) -> u64 {
 
 fn own_part(share: &GeneratorShare) -> Option<Mark> {
     let x = nines(Quantile::of_percent(&share.percentile)?);
-    let (low, high) = (Scale::Latency.place(without_own_part(share)), Scale::Latency.place(share.of_nanoseconds));
-    Some(Mark::Interval { role: Role::Fourth, x, value: high, low, high })
+    let [without, with] = [without_own_part(share), share.of_nanoseconds].map(|value| (x, Scale::Latency.place(value)));
+    Some(Mark::Interval(Role::Fourth, [without, with, with]))
 }

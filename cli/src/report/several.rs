@@ -172,12 +172,8 @@ fn comparison(nth: usize, result: &ComparisonResult) -> Option<Chart> {
     let lowest = known.iter().map(|(.., low, _)| percent(*low)).fold(0.0, f64::min);
     let highest = known.iter().map(|(.., high)| percent(*high)).fold(0.0, f64::max);
     let room = ((highest - lowest) * 0.05).max(0.1);
-    let marks = (0_u32..).zip(&known).map(|(at, (_, ratio, low, high))| Mark::Across {
-        role: Role::First,
-        y: f64::from(at),
-        value: percent(*ratio),
-        low: percent(*low),
-        high: percent(*high),
+    let marks = (0_u32..).zip(&known).map(|(at, (_, ratio, low, high))| {
+        Mark::Interval(Role::First, [*low, *ratio, *high].map(|millionths| (percent(millionths), f64::from(at))))
     });
     let mut marks: Vec<_> = marks.collect();
     marks.push(Mark::Line(Role::Unsure, vec![(0.0, -0.5), (0.0, known.len() as f64 - 0.5)]));

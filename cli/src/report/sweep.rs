@@ -113,9 +113,9 @@ fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
         for (place, (value, interval)) in known {
             let (low, high) = interval.unwrap_or((value, value));
             values.extend([low.max(1), value, high]);
-            let [at, bottom, top] = [value, low, high].map(|value| scale.place(value));
-            line.push((place as f64, at));
-            marks.push(Mark::Interval { role, x: place as f64, value: at, low: bottom, high: top });
+            let ends = [low, value, high].map(|value| (place as f64, scale.place(value)));
+            line.push(ends[1]);
+            marks.push(Mark::Interval(role, ends));
             let end = |end: u64| interval.map_or_else(|| "-".to_owned(), |_| scale.text(end));
             grid.row([swept.places[place].to_owned(), name.clone(), scale.text(value), end(low), end(high)]);
         }
