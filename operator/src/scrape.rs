@@ -194,7 +194,9 @@ impl Known {
 
 fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus, progress: &Progress) {
     if let Some(verdict) = &status.verdict {
-        verdicts(page, subject, &VERDICT, verdict.value);
+        for (name, count) in verdicts(verdict.value) {
+            page.add(&VERDICT, subject, &[name], count);
+        }
     }
     if !status.thresholds.is_empty() {
         let outcomes = [

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
-use redisbench_benchmark::api::status::{
-    Latencies, Percentile, Requests, TrialLine, TrialResult, VerdictValue, VerificationResult,
-};
-use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress, RecentPart};
+use redisbench_benchmark::api::status::{Latencies, Percentile, Requests, TrialLine, TrialResult, VerdictValue};
+use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
 use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::quantile::Quantile;
@@ -16,7 +14,6 @@ use redisbench_benchmark::report::Finished;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::rate::CumulativeRate;
-use redisbench_wire::snapshot::Verification;
 
 use super::buckets::Buckets;
 use super::catalogue::{
@@ -26,7 +23,7 @@ use super::catalogue::{
     RESULT_RATE, RESULT_RESPONSE_TIME, RESULT_SERVICE_TIME, SNAPSHOT_AGE, START_TIME, TARGET_RATE, TRIAL_INFO,
     TRIAL_VERDICT, VERIFICATION,
 };
-use super::page::{Page, Subject};
+use super::page::{Page, Subject, Value};
 
 /// The most trials of a benchmark with all their series, the newest. Older ones have requests, rate, response time and verdict.
 pub const DETAILED: u32 = 10;
@@ -34,9 +31,6 @@ pub const DETAILED: u32 = 10;
 const LISTED: usize = 32;
 /// The label of the rest.
 const OTHER: &str = "Other";
-
-const VERDICTS: [(VerdictValue, &str); 3] =
-    [(VerdictValue::Valid, "Valid"), (VerdictValue::Degraded, "Degraded"), (VerdictValue::Invalid, "Invalid")];
 
 /// Values with their labels.
 type Labelled<L = String> = Vec<(L, u64)>;
@@ -107,43 +101,34 @@ fn parameters(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(field, value)| format!("{field}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Counts and times of a trial.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Counts of a check of replies, whether it runs or has finished.
+macro_rules! verification {
+    ($found:ident) => {
+        [
+            ("checked", $found.checked),
+            ("mismatched", $found.mismatched),
+            ("corrupt", $found.corrupt),
+            ("lost_write", $found.lost_writes),
+            ("lost_key", $found.lost_keys),
+            ("indeterminate", $found.indeterminate),
+        ]
+    };
+}
+
+/// The series of a trial.
+#[derive(Clone, Debug, Default)]
 pub struct TrialSample {
     pub setting: Setting,
     /// When all shards began together, in seconds since the Unix epoch.
     pub started: Option<f64>,
-    requests: Labelled<&'static str>,
-    errors: Labelled,
-    verification: Labelled<&'static str>,
-    bytes: Labelled<&'static str>,
-    response: Option<Arc<Buckets>>,
-    recent: Option<Recent>,
-    result: Option<Outcome>,
+    /// Requests, rate, response time and verdict, which an older trial keeps.
+    always: Samples,
+    details: Samples,
 }
 
-/// The last seconds.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Recent {
-    rate: u64,
-    /// By percentile, in nanoseconds; so are the others.
-    response: Labelled,
-    service: Labelled,
-    operations: Vec<(String, u64, Labelled)>,
-    nodes: Vec<(String, u64, Labelled)>,
-    /// In seconds.
-    snapshot_age: Option<f64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Outcome {
-    rate: Option<u64>,
-    response: Labelled,
-    service: Labelled,
-    operations: Vec<(String, Labelled<&'static str>, Labelled)>,
-    nodes: Vec<(String, u64, Labelled)>,
-    verdict: Option<VerdictValue>,
-}
+/// Values of metrics, with the values of their own labels.
+#[derive(Clone, Debug, Default)]
+struct Samples(Vec<(&'static Metric, Vec<String>, Value)>);
 
 impl TrialSample {
     /// Of a trial that runs. `errors` turns all errors by kind, and their number, into those to show.
@@ -154,24 +139,27 @@ impl TrialSample {
         errors: impl FnOnce(&[(String, u64)], u64) -> Labelled,
     ) -> Self {
         let started = progress.start_at_unix_nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e9);
-        let sample = Self { setting, started, ..Self::default() };
+        let mut sample = Self { setting, started, ..Self::default() };
+        let Self { setting, always, details, .. } = &mut sample;
         // A part of the shards would look like a counter that was reset.
         let live = progress.live.as_ref().filter(|live| progress.stage != ConductStage::Preparing && live.complete);
         let Some(picture) = live else { return sample };
         let total = &picture.total;
-        let running = progress.stage == ConductStage::Running;
-        Self {
-            requests: vec![("succeeded", total.succeeded), ("error", total.errors), ("unsent", total.unsent)],
-            errors: errors(&picture.errors, total.errors),
-            verification: picture.verification.as_ref().map(of_verification).unwrap_or_default(),
-            bytes: vec![("sent", total.sent_bytes), ("received", total.received_bytes)],
-            response: Some(Arc::new(Buckets::of(&picture.response, total.overflow))),
-            recent: running.then(|| Recent {
-                snapshot_age: progress.oldest_snapshot_age.map(|age| age.as_secs_f64()),
-                ..Recent::of(picture, asked, &sample.setting.operations)
-            }),
-            ..sample
+        let requests = [("succeeded", total.succeeded), ("error", total.errors), ("unsent", total.unsent)];
+        always.counts(&REQUESTS, &[], &requests);
+        details.counts(&ERRORS, &[], &errors(&picture.errors, total.errors));
+        if let Some(found) = &picture.verification {
+            details.counts(&VERIFICATION, &[], &verification!(found));
         }
+        details.counts(&BYTES, &[], &[("sent", total.sent_bytes), ("received", total.received_bytes)]);
+        details.add(&RESPONSE_TIME, &[], Arc::new(Buckets::of(&picture.response, total.overflow)));
+        if progress.stage == ConductStage::Running {
+            details.recent(picture, asked, &setting.operations);
+            if let Some(age) = progress.oldest_snapshot_age {
+                details.add(&SNAPSHOT_AGE, &[], age.as_secs_f64());
+            }
+        }
+        sample
     }
 
     /// Of a trial that has a result; `errors` as in [`Self::live`].
@@ -181,15 +169,28 @@ impl TrialSample {
         verdict: Option<VerdictValue>,
         errors: impl FnOnce(&[(String, u64)], u64) -> Labelled,
     ) -> Self {
+        let target_rate = result.throughput.target_per_second.or(setting.target_rate);
+        let mut sample = Self { setting: Setting { target_rate, ..setting }, ..Self::default() };
+        let Self { always, details, .. } = &mut sample;
+        always.counts(&REQUESTS, &[], &of_requests(&result.requests));
+        always.result(Some(result.throughput.achieved_per_second), &percentiles(&result.response_time), verdict);
         let kinds: Vec<_> = result.errors.iter().map(|error| (error.kind.clone(), error.count)).collect();
-        Self {
-            requests: of_requests(&result.requests),
-            errors: errors(&kinds, result.requests.errors),
-            verification: result.verification.as_ref().map(of_verification_result).unwrap_or_default(),
-            setting: Setting { target_rate: result.throughput.target_per_second.or(setting.target_rate), ..setting },
-            result: Some(Outcome::of(result, verdict)),
-            ..Self::default()
+        details.counts(&ERRORS, &[], &errors(&kinds, result.requests.errors));
+        if let Some(found) = &result.verification {
+            details.counts(&VERIFICATION, &[], &verification!(found));
         }
+        if let Some(service) = &result.service_time {
+            details.times(&RESULT_SERVICE_TIME, &[], &percentiles(service));
+        }
+        for one in &result.operations {
+            details.counts(&RESULT_OPERATION_REQUESTS, &[&one.name], &of_requests(&one.requests));
+            details.times(&RESULT_OPERATION_RESPONSE_TIME, &[&one.name], &percentiles(&one.response_time));
+        }
+        for one in result.nodes.iter().take(LISTED) {
+            details.add(&RESULT_NODE_REQUESTS, &[&one.address], one.requests);
+            details.times(&RESULT_NODE_SERVICE_TIME, &[&one.address], &percentiles(&one.service_time));
+        }
+        sample
     }
 
     /// Of a trial that this process has conducted to its end; none if nothing was measured.
@@ -201,40 +202,37 @@ impl TrialSample {
     ) -> Option<Self> {
         let result = finished.result()?;
         let live = || last.live.as_ref().map(|live| Arc::new(Buckets::of(&live.response, live.total.overflow)));
-        Some(Self {
-            started: last.start_at_unix_nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e9),
-            bytes: vec![("sent", finished.sent_bytes), ("received", finished.received_bytes)],
-            response: buckets(result).or_else(live),
-            ..Self::of_result(setting, result, finished.verdict().map(|verdict| verdict.value), errors)
-        })
+        let started = last.start_at_unix_nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e9);
+        let sample = Self::of_result(setting, result, finished.verdict().map(|verdict| verdict.value), errors);
+        let mut sample = sample.with(buckets(result).or_else(live), started);
+        let bytes = [("sent", finished.sent_bytes), ("received", finished.received_bytes)];
+        sample.details.counts(&BYTES, &[], &bytes);
+        Some(sample)
     }
 
     /// Of the finished trial of `line`, without its details.
     pub fn of_line(line: &TrialLine, spec: &RedisBenchmarkSpec) -> Self {
-        let requests = line.requests.map(|all| {
+        let started = line.start_at.as_ref().map(|at| at.0.as_microsecond() as f64 / 1e6);
+        let mut sample = Self { setting: Setting::of_line(line, spec), started, ..Self::default() };
+        if let Some(all) = line.requests {
             let lost = all.in_flight.saturating_add(all.unknown);
-            vec![("succeeded", all.succeeded), ("error", all.errors), ("unsent", all.unsent), ("unknown", lost)]
-        });
-        let times = [("50", line.p50_nanoseconds), ("99", line.p99_nanoseconds), ("99.9", line.p999_nanoseconds)];
-        let outcome = Outcome {
-            rate: line.achieved_per_second,
-            response: named(&times),
-            verdict: line.verdict,
-            ..Outcome::default()
-        };
-        Self {
-            setting: Setting::of_line(line, spec),
-            started: line.start_at.as_ref().map(|at| at.0.as_microsecond() as f64 / 1e6),
-            requests: requests.unwrap_or_default(),
-            result: Some(outcome),
-            ..Self::default()
+            let requests =
+                [("succeeded", all.succeeded), ("error", all.errors), ("unsent", all.unsent), ("unknown", lost)];
+            sample.always.counts(&REQUESTS, &[], &requests);
         }
+        let times = [("50", line.p50_nanoseconds), ("99", line.p99_nanoseconds), ("99.9", line.p999_nanoseconds)];
+        sample.always.result(line.achieved_per_second, &named(&times), line.verdict);
+        sample
     }
 
     /// With the histogram and the start that a status has.
     #[must_use]
-    pub fn with(self, response: Option<Arc<Buckets>>, started: Option<f64>) -> Self {
-        Self { started, response, ..self }
+    pub fn with(mut self, response: Option<Arc<Buckets>>, started: Option<f64>) -> Self {
+        self.started = started;
+        if let Some(response) = response {
+            self.details.add(&RESPONSE_TIME, &[], response);
+        }
+        self
     }
 
     /// Adds its series; of an older trial only requests, rate, response time and verdict.
@@ -249,118 +247,66 @@ impl TrialSample {
         if let Some(started) = self.started {
             page.add(&START_TIME, &subject, &[], started);
         }
-        counts(page, &subject, &REQUESTS, &self.requests);
-        if let Some(result) = &self.result {
-            result.add_to(page, &subject, detailed);
-        }
-        if !detailed {
-            return;
-        }
-        counts(page, &subject, &ERRORS, &self.errors);
-        counts(page, &subject, &VERIFICATION, &self.verification);
-        counts(page, &subject, &BYTES, &self.bytes);
-        if let Some(response) = &self.response {
-            page.add(&RESPONSE_TIME, &subject, &[], response.clone());
-        }
-        if let Some(recent) = &self.recent {
-            recent.add_to(page, &subject);
+        let details = self.details.0.iter().filter(|_| detailed);
+        for (metric, labels, value) in self.always.0.iter().chain(details) {
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            page.add(metric, &subject, &labels, value.clone());
         }
     }
 }
 
-impl Recent {
-    fn of(picture: &LivePicture, asked: &[Quantile], operations: &[String]) -> Self {
-        let Some(recent) = &picture.recent else {
-            return Self { rate: picture.achieved_per_second, ..Self::default() };
-        };
-        let part = |part: RecentPart| (part.name, part.per_second, quantiles(&part.latency, asked));
-        Self {
-            rate: picture.achieved_per_second,
-            response: quantiles(&recent.response, asked),
-            service: recent.service.as_ref().map(|service| quantiles(service, asked)).unwrap_or_default(),
-            operations: recent.operations(operations).into_iter().map(part).collect(),
-            nodes: recent.nodes().into_iter().take(LISTED).map(part).collect(),
-            snapshot_age: None,
+impl Samples {
+    fn add(&mut self, metric: &'static Metric, labels: &[&str], value: impl Into<Value>) {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        self.0.push((metric, labels, value.into()));
+    }
+
+    /// Adds each count with its label after the others.
+    fn counts<L: AsRef<str>>(&mut self, metric: &'static Metric, before: &[&str], counts: &[(L, u64)]) {
+        for (label, count) in counts {
+            self.add(metric, &[before, &[label.as_ref()]].concat(), *count);
         }
     }
 
-    fn add_to(&self, page: &mut Page, subject: &Subject) {
-        page.add(&RECENT_RATE, subject, &[], self.rate);
-        times(page, subject, &RECENT_RESPONSE_TIME, &[], &self.response);
-        times(page, subject, &RECENT_SERVICE_TIME, &[], &self.service);
-        for (name, rate, latency) in &self.operations {
-            page.add(&RECENT_OPERATION_RATE, subject, &[name], *rate);
-            times(page, subject, &RECENT_OPERATION_RESPONSE_TIME, &[name], latency);
+    /// Adds `times` in nanoseconds by percentile, after the other labels.
+    fn times(&mut self, metric: &'static Metric, before: &[&str], times: &[(String, u64)]) {
+        for (percentile, nanoseconds) in times {
+            self.add(metric, &[before, &[percentile.as_str()]].concat(), *nanoseconds as f64 / 1e9);
         }
-        for (name, rate, latency) in &self.nodes {
-            page.add(&RECENT_NODE_RATE, subject, &[name], *rate);
-            times(page, subject, &RECENT_NODE_SERVICE_TIME, &[name], latency);
+    }
+
+    fn result(&mut self, rate: Option<u64>, response: &[(String, u64)], verdict: Option<VerdictValue>) {
+        if let Some(rate) = rate {
+            self.add(&RESULT_RATE, &[], rate);
         }
-        if let Some(age) = self.snapshot_age {
-            page.add(&SNAPSHOT_AGE, subject, &[], age);
+        self.times(&RESULT_RESPONSE_TIME, &[], response);
+        if let Some(verdict) = verdict {
+            self.counts(&TRIAL_VERDICT, &[], &verdicts(verdict));
+        }
+    }
+
+    fn recent(&mut self, picture: &LivePicture, asked: &[Quantile], operations: &[String]) {
+        self.add(&RECENT_RATE, &[], picture.achieved_per_second);
+        let Some(recent) = &picture.recent else { return };
+        self.times(&RECENT_RESPONSE_TIME, &[], &quantiles(&recent.response, asked));
+        if let Some(service) = &recent.service {
+            self.times(&RECENT_SERVICE_TIME, &[], &quantiles(service, asked));
+        }
+        for part in recent.operations(operations) {
+            self.add(&RECENT_OPERATION_RATE, &[&part.name], part.per_second);
+            self.times(&RECENT_OPERATION_RESPONSE_TIME, &[&part.name], &quantiles(&part.latency, asked));
+        }
+        for part in recent.nodes().into_iter().take(LISTED) {
+            self.add(&RECENT_NODE_RATE, &[&part.name], part.per_second);
+            self.times(&RECENT_NODE_SERVICE_TIME, &[&part.name], &quantiles(&part.latency, asked));
         }
     }
 }
 
-impl Outcome {
-    fn of(result: &TrialResult, verdict: Option<VerdictValue>) -> Self {
-        let (operations, nodes) = (result.operations.iter(), result.nodes.iter().take(LISTED));
-        Self {
-            rate: Some(result.throughput.achieved_per_second),
-            response: percentiles(&result.response_time),
-            service: result.service_time.as_ref().map(percentiles).unwrap_or_default(),
-            operations: operations
-                .map(|one| (one.name.clone(), of_requests(&one.requests), percentiles(&one.response_time)))
-                .collect(),
-            nodes: nodes.map(|one| (one.address.clone(), one.requests, percentiles(&one.service_time))).collect(),
-            verdict,
-        }
-    }
-
-    fn add_to(&self, page: &mut Page, subject: &Subject, detailed: bool) {
-        if let Some(rate) = self.rate {
-            page.add(&RESULT_RATE, subject, &[], rate);
-        }
-        times(page, subject, &RESULT_RESPONSE_TIME, &[], &self.response);
-        if let Some(verdict) = self.verdict {
-            verdicts(page, subject, &TRIAL_VERDICT, verdict);
-        }
-        if !detailed {
-            return;
-        }
-        times(page, subject, &RESULT_SERVICE_TIME, &[], &self.service);
-        for (name, requests, latency) in &self.operations {
-            for (outcome, count) in requests {
-                page.add(&RESULT_OPERATION_REQUESTS, subject, &[name, outcome], *count);
-            }
-            times(page, subject, &RESULT_OPERATION_RESPONSE_TIME, &[name], latency);
-        }
-        for (name, requests, latency) in &self.nodes {
-            page.add(&RESULT_NODE_REQUESTS, subject, &[name], *requests);
-            times(page, subject, &RESULT_NODE_SERVICE_TIME, &[name], latency);
-        }
-    }
-}
-
-/// Adds 1 for `verdict` and 0 for the others.
-pub fn verdicts(page: &mut Page, subject: &Subject, metric: &'static Metric, verdict: VerdictValue) {
-    for (value, name) in VERDICTS {
-        page.add(metric, subject, &[name], u64::from(value == verdict));
-    }
-}
-
-fn counts<L: AsRef<str>>(page: &mut Page, subject: &Subject, metric: &'static Metric, counts: &[(L, u64)]) {
-    for (label, count) in counts {
-        page.add(metric, subject, &[label.as_ref()], *count);
-    }
-}
-
-/// Adds `times` in nanoseconds by percentile, with the values of the labels before.
-fn times(page: &mut Page, subject: &Subject, metric: &'static Metric, before: &[&str], times: &[(String, u64)]) {
-    for (percentile, nanoseconds) in times {
-        let labels = [before, &[percentile.as_str()]].concat();
-        page.add(metric, subject, &labels, *nanoseconds as f64 / 1e9);
-    }
+/// 1 for `verdict` and 0 for the others.
+pub fn verdicts(verdict: VerdictValue) -> [(&'static str, u64); 3] {
+    [("Valid", VerdictValue::Valid), ("Degraded", VerdictValue::Degraded), ("Invalid", VerdictValue::Invalid)]
+        .map(|(name, value)| (name, u64::from(value == verdict)))
 }
 
 /// At most 32 kinds of `all` errors, and the rest as Other. Kinds that are `known` stay, so that no series comes and goes with its rank.
@@ -381,27 +327,6 @@ pub fn error_kinds(known: &mut Vec<String>, errors: &[(String, u64)], all: u64) 
 fn of_requests(all: &Requests) -> Labelled<&'static str> {
     let lost = all.in_flight.saturating_add(all.unknown);
     vec![("succeeded", all.succeeded), ("error", all.errors), ("unsent", all.unsent), ("unknown", lost)]
-}
-
-macro_rules! verification {
-    ($found:ident) => {
-        vec![
-            ("checked", $found.checked),
-            ("mismatched", $found.mismatched),
-            ("corrupt", $found.corrupt),
-            ("lost_write", $found.lost_writes),
-            ("lost_key", $found.lost_keys),
-            ("indeterminate", $found.indeterminate),
-        ]
-    };
-}
-
-fn of_verification(found: &Verification) -> Labelled<&'static str> {
-    verification!(found)
-}
-
-fn of_verification_result(found: &VerificationResult) -> Labelled<&'static str> {
-    verification!(found)
 }
 
 /// The histogram of `result`, if it has one.
