@@ -66,17 +66,11 @@ impl Child {
     }
 
     /// Waits until the child has ended.
-    ///
-    /// # Errors
-    /// If the system call fails.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.process.wait().await
     }
 
     /// The child's exit status. None while it runs.
-    ///
-    /// # Errors
-    /// If the system call fails.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }

@@ -82,9 +82,6 @@ impl Cluster {
     }
 
     /// The benchmarks of the namespace, or of all.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
     pub async fn list(&self, all: bool) -> anyhow::Result<Vec<RedisBenchmark>> {
         let (api, namespace) =
             if all { (Api::all(self.client.clone()), "") } else { (self.benchmarks(), self.namespace.as_str()) };

@@ -143,9 +143,6 @@ impl Draft {
     }
 
     /// The Secrets with their values.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn secrets(&self, password: Option<&Confidential>) -> Result<Vec<Secret>, Problem> {
         let secret = |needed: &Needed| -> Result<Secret, Problem> {
             let mut data = BTreeMap::new();

@@ -58,9 +58,6 @@ const ORIGINS: [Origin; 12] = [
 ];
 
 /// Prints what `name` means, or without a name the list of all names.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn explain(name: Option<&str>) -> anyhow::Result<u8> {
     let entries = entries();
     let Some(name) = name else {

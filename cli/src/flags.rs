@@ -102,9 +102,6 @@ impl Flags {
 }
 
 /// A duration of the API. As for valkey-benchmark, a plain number is seconds.
-///
-/// # Errors
-/// If it is none.
 pub fn duration(text: &str) -> Result<String, DurationError> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let duration = GoDuration::new(if plain { format!("{text}s") } else { text.to_owned() });

@@ -13,9 +13,6 @@ pub struct Interrupts {
 
 impl Interrupts {
     /// Installs the signal handlers.
-    ///
-    /// # Errors
-    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

@@ -118,9 +118,6 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
 }
 
 /// Checks `document`, which did not come from a file, like one that did. `secrets` are those that it refers to.
-///
-/// # Errors
-/// All problems of the document.
 pub fn of(document: Value, secrets: Vec<Secret>) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     match read_benchmark(document, &mut problems) {
@@ -158,9 +155,6 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
 }
 
 /// Validates a benchmark as the operator does, and returns its trials.
-///
-/// # Errors
-/// All problems of the benchmark.
 pub fn compile(benchmark: &RedisBenchmark) -> Result<Plan, Vec<Problem>> {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
     plan::compile(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())

@@ -99,9 +99,6 @@ fn phase(benchmark: &RedisBenchmark) -> Phase {
 }
 
 /// Prints the version of this program, and those of the operators of the cluster, if there is one.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub async fn version(arguments: &VersionArguments) -> anyhow::Result<u8> {
     let asked = async { operators(&Cluster::connect(&arguments.cluster).await?).await };
     let operators = tokio::time::timeout(VERSION_WITHIN, asked).await;

@@ -21,9 +21,6 @@ pub use grid::Grid;
 pub use paint::{Paint, Style};
 
 /// Prints `benchmark` to standard output.
-///
-/// # Errors
-/// If standard output cannot be written, or the object cannot be serialised.
 pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
     let text = match output {
         Output::Table => table(benchmark, Paint::for_stream(io::stdout().is_terminal())),
@@ -38,9 +35,6 @@ pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
 }
 
 /// Writes `content` to standard output. A reader that stops early, such as `head`, is no error.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn write(content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(content.as_ref()).and_then(|()| stdout.flush()) {

@@ -7,9 +7,6 @@ use crate::manifest::{self, Problem};
 use crate::{GOOD, USAGE, render};
 
 /// Validates every file. Problems go to standard error, one per line; valid manifests to standard output.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn validate(arguments: &ValidateArguments) -> anyhow::Result<u8> {
     let mut code = GOOD;
     for file in &arguments.file {

@@ -28,9 +28,6 @@ pub struct Step {
 
 impl Distribution {
     /// Of all requests of `trial`.
-    ///
-    /// # Errors
-    /// If its histograms were not kept, or cannot be read.
     pub fn of(trial: &Measurement) -> Result<Self, ExportError> {
         let none = || ExportError::NoDistribution(trial.trial.index);
         let total = &trial.histograms.as_ref().ok_or_else(none)?.total;

@@ -87,9 +87,6 @@ impl TargetFlags {
     }
 
     /// Adds the target to `draft`. A password becomes a reference to a Secret.
-    ///
-    /// # Errors
-    /// If a flag cannot be read.
     pub fn apply(&self, draft: &mut Draft) -> Result<(), Problem> {
         let uri = self.parsed_uri()?;
         // Not quoted, because it may have a password.

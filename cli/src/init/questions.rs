@@ -6,9 +6,6 @@ use dialoguer::{Confirm, Input, Select};
 use crate::flags::{self, Flags, TargetFlags};
 
 /// Asks on the terminal.
-///
-/// # Errors
-/// If the terminal cannot be read.
 pub fn ask() -> anyhow::Result<Flags> {
     questions().context("failed to read an answer; all questions have flags, see --help")
 }

@@ -95,9 +95,6 @@ impl Order {
     }
 
     /// The same with an edited spec, validated again.
-    ///
-    /// # Errors
-    /// If the edited spec is invalid.
     pub fn edited(&self, edit: impl Fn(&mut RedisBenchmarkSpec)) -> Result<Self, Vec<Problem>> {
         let mut edited = self.clone();
         edit(&mut edited.benchmark.spec);

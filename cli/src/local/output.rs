@@ -49,9 +49,6 @@ impl OutputDirectory {
     }
 
     /// Saves the aggregate of the trials of `benchmark`, which has finished.
-    ///
-    /// # Errors
-    /// If it cannot be written as JSON.
     pub fn save_experiment(&mut self, benchmark: &RedisBenchmark, experiment: &Experiment) -> anyhow::Result<()> {
         let Some(status) = benchmark.status.as_ref().filter(|status| !status.trials.is_empty()) else { return Ok(()) };
         let name = benchmark.metadata.name.as_deref().unwrap_or_default();

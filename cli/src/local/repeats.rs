@@ -14,9 +14,6 @@ pub struct Repeats(BTreeMap<u32, Together>);
 
 impl Repeats {
     /// Adds a finished trial, if it ran to its end and is one of several of its cell.
-    ///
-    /// # Errors
-    /// If its full result cannot be read.
     pub fn add(&mut self, finished: &Finished) -> anyhow::Result<()> {
         let line = finished.line.as_ref().filter(|line| line.repeat.is_some() && line.requests.is_some());
         let Some(line) = line.filter(|_| finished.ending == Ending::Completed) else { return Ok(()) };
@@ -26,9 +23,6 @@ impl Repeats {
     }
 
     /// Adds the aggregate to `status`, which must be final.
-    ///
-    /// # Errors
-    /// If a histogram cannot be encoded.
     pub fn tell(&self, status: &mut RedisBenchmarkStatus) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::default();
         for cell in cells(&status.trials) {

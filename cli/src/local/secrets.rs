@@ -52,9 +52,6 @@ impl Secrets<'_> {
     }
 
     /// Looks up the TLS files. Empty if none are needed.
-    ///
-    /// # Errors
-    /// As [`Self::credentials`].
     pub fn certificates(&self, fields: Fields, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
         let mut files = Vec::new();
         if let Some(AuthoritySecretRef { name, key }) = &wanted.authorities {
@@ -69,9 +66,6 @@ impl Secrets<'_> {
     }
 
     /// Looks up the sentinels' own credentials and TLS files. Empty if none are needed.
-    ///
-    /// # Errors
-    /// As [`Self::credentials`].
     pub fn of_sentinels(&self, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
         let mut own = self.certificates(SENTINELS, wanted)?;
         if let Some(reference) = &wanted.credentials {

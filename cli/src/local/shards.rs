@@ -243,9 +243,6 @@ async fn listening_address(file: &Path) -> SocketAddr {
 }
 
 /// The path of the load generator: `asked`, or the one beside this program, or the one on `PATH`.
-///
-/// # Errors
-/// If it is not found.
 pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError> {
     const NAME: &str = "redisbench-loadgen";
     if let Some(asked) = asked {

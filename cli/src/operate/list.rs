@@ -12,9 +12,6 @@ use crate::cluster::Cluster;
 use crate::render::{self, Grid, Paint};
 
 /// Prints the benchmarks of the namespace, or of all.
-///
-/// # Errors
-/// If they cannot be listed, or standard output cannot be written.
 pub async fn list(cluster: &Cluster, all: bool) -> anyhow::Result<u8> {
     let mut benchmarks = cluster.list(all).await?;
     if benchmarks.is_empty() {

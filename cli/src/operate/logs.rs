@@ -15,9 +15,6 @@ use crate::{BAD, GOOD, render};
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// Prints the logs of the shards, each line after its shard's index if there are several.
-///
-/// # Errors
-/// If the benchmark does not exist, or its pods cannot be listed.
 pub async fn logs(cluster: &Cluster, arguments: &LogsArguments) -> anyhow::Result<u8> {
     let status = cluster.get(&arguments.name).await?.status.unwrap_or_default();
     let Some(run) = status.run_id.clone() else {

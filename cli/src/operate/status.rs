@@ -14,9 +14,6 @@ use crate::progress::{self, rows};
 use crate::render::{self, Grid, Paint};
 
 /// Prints the present state of a benchmark.
-///
-/// # Errors
-/// If it does not exist or cannot be read, or standard output cannot be written.
 pub async fn status(cluster: &Cluster, arguments: &ShowArguments) -> anyhow::Result<u8> {
     let benchmark = cluster.get(&arguments.name).await?;
     match arguments.output {

@@ -56,9 +56,6 @@ impl Screen {
     }
 
     /// Draws a frame of the terminal's present size.
-    ///
-    /// # Errors
-    /// If the terminal cannot be written.
     pub fn draw(&mut self, model: &Model) -> io::Result<()> {
         self.terminal.draw(|area| frame::draw(model, area)).map(|_| ())
     }

@@ -284,9 +284,6 @@ pub struct Chart {
 
 impl Chart {
     /// The plot with title, description, legend and table. `below` draws what is below the marks.
-    ///
-    /// # Errors
-    /// If it cannot be drawn.
     pub fn figure(&self, below: impl FnOnce(&Frame) -> Markup) -> Result<Markup, ChartError> {
         let (svg, frame) = self.draw()?;
         // The root element is our own.

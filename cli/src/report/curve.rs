@@ -45,9 +45,6 @@ pub struct Curve(Vec<CurvePoint>);
 
 impl Curve {
     /// None without a trial that has what it takes: its full result.
-    ///
-    /// # Errors
-    /// If a histogram violates the contract.
     pub fn new<'a>(trials: impl IntoIterator<Item = &'a Measurement>) -> Result<Option<Self>, HistogramError> {
         let mut together = Together::default();
         let mut asked = None;
@@ -143,9 +140,6 @@ pub fn axis() -> Axis {
 }
 
 /// The curve of a trial with its intervals, its service time, and the load generator's part. A sentence if there is none.
-///
-/// # Errors
-/// If it cannot be drawn, or a histogram violates the contract.
 pub fn section(measurement: &Measurement) -> Result<Markup, super::ReportError> {
     let Some(curve) = Curve::new([measurement])? else {
         return Ok(html! { p { "The distribution of response time is only in the full result." } });

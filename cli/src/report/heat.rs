@@ -80,9 +80,6 @@ impl HeatMap {
     }
 
     /// The plot, with the counts of all cells as JSON.
-    ///
-    /// # Errors
-    /// If it cannot be drawn.
     pub fn figure(&self, events: &Events) -> Result<Markup, ChartError> {
         let ends = self.rows.first().zip(self.rows.last());
         let ends = ends.map(|(first, last)| [edges(*first).start, edges(*last).end]).unwrap_or_default();

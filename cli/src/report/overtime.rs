@@ -27,9 +27,6 @@ const QUANTILES: [(Quantile, Role); 3] =
     [(Quantile::P50, Role::First), (Quantile::P99, Role::Second), (Quantile::P999, Role::Third)];
 
 /// The section. Says why it is empty, if it is.
-///
-/// # Errors
-/// If a plot cannot be drawn.
 pub fn section(measurement: &Measurement) -> Result<Markup, ChartError> {
     let points = intervals(&measurement.seconds, POINTS);
     let rows = intervals(&measurement.seconds, TABLE_ROWS);

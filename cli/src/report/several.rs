@@ -96,9 +96,6 @@ fn answer(result: &ComparisonResult) -> String {
 }
 
 /// The section; none for a single trial.
-///
-/// # Errors
-/// If a plot cannot be drawn, or a histogram violates the contract.
 pub fn section(reading: &Reading) -> Result<Option<Markup>, ReportError> {
     let several = Several::of(reading);
     if several.trials.is_empty() {

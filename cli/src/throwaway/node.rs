@@ -83,9 +83,6 @@ impl Node {
     }
 
     /// Runs `command` (words separated by spaces) with `arguments`, and returns the reply as text.
-    ///
-    /// # Errors
-    /// If the server cannot be reached, or replies with an error.
     pub async fn query(&self, command: &'static str, arguments: &[&str]) -> Result<String, ThrowawayError> {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         ask(self.connection.clone(), command, arguments).await?.map_err(|source| ThrowawayError::Command {
@@ -96,9 +93,6 @@ impl Node {
     }
 
     /// Repeats `command` until `met` returns true for the reply.
-    ///
-    /// # Errors
-    /// If the command fails, or the condition is not met in time.
     pub async fn wait_for(
         &self,
         condition: &'static str,

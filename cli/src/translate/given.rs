@@ -57,9 +57,6 @@ impl Given {
     }
 
     /// Applies the options that are the value of one field, and names those without a counterpart.
-    ///
-    /// # Errors
-    /// If a value cannot be read.
     pub fn apply_rows(&self, draft: &mut Draft) -> Result<(), Problem> {
         for OneOption { name, row, value } in &self.options {
             match row.meaning {
@@ -91,9 +88,6 @@ impl Given {
     }
 
     /// The value of `part` as a number, or what else can be parsed.
-    ///
-    /// # Errors
-    /// If it cannot.
     pub fn number<T: FromStr>(&self, part: Part) -> Result<Option<T>, Problem> {
         self.value(part).map(|value| self.parse(&self.name(part), value)).transpose()
     }
@@ -154,9 +148,6 @@ fn find(tool: &Tool, name: &str) -> Result<&'static Row, Problem> {
 /// What all tools have in common: the target, its credentials and TLS, and processors.
 impl Given {
     /// The target as flags of this program.
-    ///
-    /// # Errors
-    /// If a value cannot be read.
     pub fn target(&self) -> Result<TargetFlags, Problem> {
         let text = |part| self.value(part).map(str::to_owned);
         let confidential = |part| text(part).map(Confidential::from);
@@ -187,9 +178,6 @@ impl Given {
     }
 
     /// Limits a shard to the processors of the tool's threads.
-    ///
-    /// # Errors
-    /// If their number cannot be read.
     pub fn set_threads(&self, draft: &mut Draft) -> Result<(), Problem> {
         if let Some(threads) = self.number::<u32>(Part::Threads)? {
             draft.set("shards/template/resources/limits/cpu", threads.to_string());

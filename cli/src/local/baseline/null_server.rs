@@ -46,9 +46,6 @@ pub struct NullServer {
 
 impl NullServer {
     /// Starts one and waits until it listens.
-    ///
-    /// # Errors
-    /// If it cannot be started, or exits.
     pub async fn start(program: &Path, shape: Shape) -> Result<Self, NullServerError> {
         let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
         let directory = directory.map_err(NullServerError::Directory)?;

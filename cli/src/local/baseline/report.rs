@@ -126,9 +126,6 @@ impl Baseline {
     }
 
     /// Prints it to standard output.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
         let text = match output {
             Output::Table => self.text(Paint::for_stream(io::IsTerminal::is_terminal(&io::stdout()))),
