@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 
 use crate::flags::target::ENVIRONMENT;
 
-/// The number of last output lines that are kept.
 const KEPT_LINES: usize = 40;
 /// The longest line that is kept, in bytes.
 const LINE_BYTES: u64 = 4096;
@@ -65,7 +64,6 @@ impl Child {
         self.process.id()
     }
 
-    /// Waits until the child has ended.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.process.wait().await
     }

@@ -77,17 +77,14 @@ impl Draft {
         }
     }
 
-    /// Adds a remark for the author.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.remarks.push(text.into());
     }
 
-    /// Whether the field at `path` is set.
     pub fn has(&self, path: &str) -> bool {
         self.spec.pointer(&format!("/{path}")).is_some()
     }
 
-    /// Sets the field at `path` unless it is set.
     pub fn set_default(&mut self, path: &str, value: impl Into<Value>) {
         if !self.has(path) {
             self.set(path, value);
@@ -142,7 +139,6 @@ impl Draft {
         lines
     }
 
-    /// The Secrets with their values.
     pub fn secrets(&self, password: Option<&Confidential>) -> Result<Vec<Secret>, Problem> {
         let secret = |needed: &Needed| -> Result<Secret, Problem> {
             let mut data = BTreeMap::new();

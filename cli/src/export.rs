@@ -197,7 +197,6 @@ fn only(reading: &Reading) -> Result<&Measurement, ExportError> {
     }
 }
 
-/// Nanoseconds in milliseconds.
 fn milliseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }

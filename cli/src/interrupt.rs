@@ -12,7 +12,6 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Installs the signal handlers.
     pub fn listen() -> io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

@@ -17,7 +17,6 @@ use crate::metrics::OperatorMetrics;
 
 /// How long a claim is valid without renewal.
 const CLAIM: Duration = Duration::from_secs(15);
-/// How often the holder renews.
 const RENEWAL: Duration = Duration::from_secs(4);
 /// A holder that could not renew for this long stops, well before another may take the Lease.
 const GIVE_UP: Duration = Duration::from_secs(10);
@@ -69,7 +68,6 @@ impl Candidate {
         }
     }
 
-    /// Waits until the API server answers.
     pub async fn reach(&self) {
         while let Err(error) = timed(self.api.get_opt(&self.name)).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the Lease");

@@ -174,10 +174,10 @@ impl Source {
         }
         trials.extend(self.tasks.records(uid));
         if let Some(task) = task {
-            trials.entry(task.trial()).or_insert_with(|| {
+            trials.entry(task.trial).or_insert_with(|| {
                 let asked = spec.measurement.quantiles();
                 let kinds = |errors: &[(String, u64)], all| task.error_kinds(errors, all);
-                Arc::new(TrialSample::live(task.setting().clone(), &task.progress(), &asked, kinds))
+                Arc::new(TrialSample::live(task.setting.clone(), &task.progress(), &asked, kinds))
             });
         }
         trials.into_values().collect()

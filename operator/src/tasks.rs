@@ -50,7 +50,6 @@ pub enum Ended {
     Over(Arc<Finished>),
 }
 
-/// The view of a conducting task for decisions.
 #[derive(Clone, Debug)]
 pub enum TaskView {
     Running(Box<Progress>),
@@ -98,7 +97,6 @@ impl Default for Runner {
     }
 }
 
-/// A conducting task and the channels to it.
 #[derive(Debug)]
 pub struct ConductTask {
     run: Run,
@@ -107,9 +105,11 @@ pub struct ConductTask {
     release: watch::Sender<bool>,
     progress: watch::Receiver<Progress>,
     ended: OnceLock<(Ended, Instant)>,
-    epoch: u64,
-    trial: u32,
-    setting: Setting,
+    pub epoch: u64,
+    /// The index of its trial, from 0.
+    pub trial: u32,
+    /// Its trial's place among the others.
+    pub setting: Setting,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
     state: Mutex<TaskState>,
@@ -153,7 +153,6 @@ pub struct Aggregate {
     pub failure: Option<String>,
 }
 
-/// The input of a conducting task.
 pub struct TaskInput {
     pub run: Run,
     /// The trial's place among the others.
@@ -164,11 +163,9 @@ pub struct TaskInput {
     pub presence: Vec<ShardPresence>,
     /// Authenticates conductor and shards to each other.
     pub credential: RunCredential,
-    /// Where starts are recorded.
     pub journal: StatusJournal,
     /// Computes the report from the trial's outcome.
     pub finish: Box<dyn FnOnce(Outcome) -> Finished + Send>,
-    /// Triggers a reconciliation of the benchmark.
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -229,12 +226,10 @@ impl TaskRegistry {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calls to shards so far.
     pub fn calls(&self) -> Arc<CallCounts> {
         self.calls.clone()
     }
 
-    /// The number of snapshots merged so far.
     pub fn merges(&self) -> u64 {
         self.merges.get()
     }
@@ -389,23 +384,9 @@ impl ConductTask {
         self.progress.borrow().clone()
     }
 
-    /// The index of its trial, from 0.
-    pub fn trial(&self) -> u32 {
-        self.trial
-    }
-
-    /// Its trial's place among the others.
-    pub fn setting(&self) -> &Setting {
-        &self.setting
-    }
-
     /// Of `all` errors of its trial by kind, those with series, which stay the same.
     pub fn error_kinds(&self, errors: &[(String, u64)], all: u64) -> Vec<(String, u64)> {
         error_kinds(&mut self.state().kinds, errors, all)
-    }
-
-    pub fn epoch(&self) -> u64 {
-        self.epoch
     }
 
     /// Discards this task's state, because another conductor has taken over. A task that only reads from shards would not learn it from
@@ -470,7 +451,6 @@ impl ConductTask {
         self.state().aggregate.clone()
     }
 
-    /// Stores the aggregate of the repeats.
     pub fn store_aggregate(&self, aggregate: Aggregate) {
         self.state().aggregate = Some(Arc::new(aggregate));
     }
@@ -487,7 +467,6 @@ impl ConductTask {
         self.state().obstacle.as_ref().filter(|(at, _)| at.elapsed() < age).map(|(_, what)| what.clone())
     }
 
-    /// Stores the obstacle of the shards.
     pub fn note_obstacle(&self, what: Option<String>) {
         self.state().obstacle = Some((Instant::now(), what));
     }

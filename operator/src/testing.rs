@@ -41,12 +41,10 @@ pub(crate) struct Fault {
     pub(crate) method: &'static str,
     /// Matches a part of the path.
     pub(crate) path: &'static str,
-    /// Matches the body.
     pub(crate) body: fn(&Value) -> bool,
     pub(crate) how: How,
 }
 
-/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum How {
     /// Refuses with this status and message, without effect on the objects.

@@ -27,7 +27,6 @@ pub struct Step {
 }
 
 impl Distribution {
-    /// Of all requests of `trial`.
     pub fn of(trial: &Measurement) -> Result<Self, ExportError> {
         let none = || ExportError::NoDistribution(trial.trial.index);
         let total = &trial.histograms.as_ref().ok_or_else(none)?.total;

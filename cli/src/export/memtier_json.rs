@@ -152,7 +152,6 @@ struct Section<'a> {
     rate: f64,
     hits_and_misses: Option<(u64, u64)>,
     times: &'a Latencies,
-    /// Response times of successes.
     response: Option<&'a EncodedHistogram>,
     /// Received and sent per second, where they are counted.
     bytes: Option<(u64, u64)>,

@@ -5,7 +5,6 @@ use dialoguer::{Confirm, Input, Select};
 
 use crate::flags::{self, Flags, TargetFlags};
 
-/// Asks on the terminal.
 pub fn ask() -> anyhow::Result<Flags> {
     questions().context("failed to read an answer; all questions have flags, see --help")
 }

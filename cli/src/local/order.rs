@@ -17,18 +17,15 @@ use crate::credentials::{Certificates, Credentials};
 use crate::manifest::{self, Manifest, Problem};
 use crate::throwaway::Authority;
 
-/// A benchmark that can run locally.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub benchmark: RedisBenchmark,
     pub plan: Plan,
-    /// The target's credentials, if it requires any.
     pub credentials: Option<Credentials>,
     /// The target's TLS files for a shard, by name.
     pub certificates: Certificates,
     /// The sentinels' own files for a shard, by name.
     pub sentinels: Certificates,
-    /// The sentinels' own user name and password.
     pub sentinel_credentials: Option<Credentials>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,

@@ -15,7 +15,6 @@ pub struct OutputDirectory {
     directory: PathBuf,
     /// The prefix of its file names.
     name: String,
-    /// The first error of a write.
     failure: Option<anyhow::Error>,
 }
 

@@ -21,7 +21,6 @@ pub struct Fields {
     tls: &'static str,
 }
 
-/// The fields of the target's servers.
 pub const SERVERS: Fields = Fields { auth: "spec.targets[0].auth", tls: "spec.targets[0].tls" };
 
 /// The fields of its sentinels.

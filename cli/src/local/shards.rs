@@ -22,7 +22,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Timeout for stopping; the load generator stops at once on SIGTERM.
 const STOP: Duration = Duration::from_secs(3);
 
-/// Why a shard could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
     #[error("redisbench-loadgen was not found beside this program or on PATH; build it or use --loadgen")]
@@ -44,7 +43,6 @@ pub struct Setting<'a> {
     pub workers: u32,
     /// Authenticates conductor and shards to each other.
     pub credential: &'a RunCredential,
-    /// The target's credentials, if it requires any.
     pub target: Option<&'a Credentials>,
     pub certificates: &'a Certificates,
     pub sentinels: &'a Certificates,

@@ -151,7 +151,7 @@ async fn write(
     let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
     let named: Vec<_> = named.collect();
     let maps: Vec<ConfigMap> =
-        named.iter().map(|(name, map, text)| build::artifact(run, conduct.epoch(), map, name, text)).collect();
-    applier.write_artifacts(conduct.epoch(), &maps).await?;
+        named.iter().map(|(name, map, text)| build::artifact(run, conduct.epoch, map, name, text)).collect();
+    applier.write_artifacts(conduct.epoch, &maps).await?;
     Ok(named.into_iter().map(|(name, config_map, _)| Artifact { name, config_map }).collect())
 }

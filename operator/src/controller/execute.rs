@@ -168,7 +168,7 @@ impl Executor<'_> {
 
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
         let Some(conduct) = self.context.shared.tasks.get(&self.run.uid) else { return Ok(()) };
-        let (artifacts, epoch) = (build::artifacts(finished), conduct.epoch());
+        let (artifacts, epoch) = (build::artifacts(finished), conduct.epoch);
         let pieces = finished.pieces.iter().zip(&artifacts);
         let pieces: Vec<ConfigMap> = pieces
             .map(|((name, text), artifact)| build::artifact(self.run, epoch, &artifact.config_map, name, text))

@@ -108,11 +108,11 @@ impl Reads {
         let view = job.as_deref().map(JobView::of);
         let trial = benchmark.status.as_ref().and_then(|status| status.trial.as_ref());
         let epoch = benchmark.status.as_ref().and_then(|status| status.conductor_epoch);
-        if let Some(conduct) = conduct.filter(|conduct| epoch.is_some_and(|epoch| epoch > conduct.epoch())) {
+        if let Some(conduct) = conduct.filter(|conduct| epoch.is_some_and(|epoch| epoch > conduct.epoch)) {
             conduct.supersede();
         }
         let conduct_view = conduct.map(ConductTask::view);
-        let conducted = conduct.map_or(0, ConductTask::trial);
+        let conducted = conduct.map_or(0, |conduct| conduct.trial);
         // Of status and task, only the one of the later trial counts.
         let started = match conducted.cmp(&trial.map_or(0, |trial| trial.index)) {
             Ordering::Less => has_started(trial, None),

@@ -61,7 +61,6 @@ impl Scope {
         move |succeeded| metrics.watched(resource, namespace.as_deref(), succeeded)
     }
 
-    /// Watches and reconciles forever.
     pub async fn run(self, shared: Shared) {
         let client = shared.client.clone();
         let (jobs, job_writer) = store::<Job>();

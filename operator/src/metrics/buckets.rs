@@ -21,7 +21,6 @@ pub struct Buckets {
     classic: Vec<u64>,
     /// Times per native bucket, by index.
     native: Vec<(i32, u64)>,
-    /// The number of all times.
     pub count: u64,
     /// The sum of all times, in seconds.
     pub sum: f64,

@@ -104,7 +104,6 @@ impl OperatorMetrics {
         }
     }
 
-    /// Counts an attempt to take or renew the Lease.
     pub fn lease_round(&self, result: &'static str) {
         let mut state = self.lock();
         *state.lease_rounds.entry(result).or_default() += 1;
@@ -113,7 +112,6 @@ impl OperatorMetrics {
         }
     }
 
-    /// Sets whether this operator holds the Lease.
     pub fn set_leading(&self, leading: bool) {
         self.lock().leading = leading;
     }

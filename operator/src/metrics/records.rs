@@ -32,7 +32,6 @@ impl Records {
         own.map(|(_, trial)| (trial.setting.trial, trial.clone())).collect()
     }
 
-    /// Drops the trials of the benchmark `uid`.
     pub fn forget(&mut self, uid: &str) {
         self.0.retain(|(known, _)| known != uid);
     }

@@ -15,7 +15,6 @@ const TRIES: usize = 5;
 /// Timeout of one call to the API server. The conductor waits for it as long as the start allows.
 const CALL: Duration = Duration::from_secs(15);
 
-/// Records starts in the benchmark's status.
 #[derive(Clone, Debug)]
 pub struct StatusJournal {
     /// Of the benchmark's namespace.

@@ -14,7 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 const STOP: Duration = Duration::from_secs(3);
 
-/// Why the null server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NullServerError {
     #[error("failed to create a directory for the null server")]
@@ -45,7 +44,6 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Starts one and waits until it listens.
     pub async fn start(program: &Path, shape: Shape) -> Result<Self, NullServerError> {
         let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
         let directory = directory.map_err(NullServerError::Directory)?;

@@ -18,13 +18,11 @@ const BUSY_PERCENT: u64 = 90;
 /// The same for all processors. Lower, because the interval begins before the load does.
 const ALL_BUSY_PERCENT: u64 = 80;
 
-/// A run against the null server.
 #[derive(Debug)]
 pub struct Run<'a> {
     pub benchmark: &'a RedisBenchmark,
     /// CPU time of all workers.
     pub cpu_nanoseconds: u64,
-    /// The length of the load.
     pub length: Duration,
     /// CPU time of all its threads during the run.
     pub null_server_cpu: Duration,
@@ -40,11 +38,9 @@ pub struct Figures {
     /// Target rate in requests per second. None in a closed loop.
     pub target_per_second: Option<u64>,
     pub achieved_per_second: u64,
-    /// CPU time of the load generator per request.
     pub cpu_nanoseconds_per_request: u64,
     pub p50_nanoseconds: Option<u64>,
     pub p99_nanoseconds: Option<u64>,
-    /// CPU usage of the busiest worker.
     pub busiest_worker_percent: u32,
     /// CPU usage of the null server's threads.
     pub null_server_busy_percent: u64,
@@ -120,12 +116,10 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// An empty baseline of benchmark `name`.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), at_most: None, as_written: None }
     }
 
-    /// Prints it to standard output.
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
         let text = match output {
             Output::Table => self.text(Paint::for_stream(io::IsTerminal::is_terminal(&io::stdout()))),

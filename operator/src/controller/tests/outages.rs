@@ -143,7 +143,7 @@ async fn a_successor_takes_over_when_its_epoch_can_be_written() {
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
         let conduct = world.conduct().unwrap();
-        assert_eq!((&world.status()["conductorEpoch"], conduct.epoch()), (&json!(2), 2), "{trouble:?}");
+        assert_eq!((&world.status()["conductorEpoch"], conduct.epoch), (&json!(2), 2), "{trouble:?}");
         // Reports the recorded start before any shard has been asked.
         world.reconcile().await.unwrap();
         let status = world.status();

@@ -65,7 +65,7 @@ async fn a_new_operator_goes_on_with_the_step_that_runs() {
         world.put(search(), Some(in_step(&lines[..step])));
         world.reconcile().await.unwrap();
         let conduct = world.conduct().unwrap();
-        assert_eq!((conduct.trial() as usize, conduct.epoch()), (step, 2));
+        assert_eq!((conduct.trial as usize, conduct.epoch), (step, 2));
         let status = world.status();
         assert_eq!(status["trials"].as_array().map_or(0, Vec::len), step, "{status:#}");
         assert_eq!((&status["phase"], &status["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{status:#}");
@@ -86,7 +86,7 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
         assert_eq!(status["trials"], serde_json::to_value(&lines[..=step]).unwrap());
         if step + 1 < lines.len() {
             let conduct = world.conduct().unwrap();
-            assert_eq!((conduct.trial() as usize, conduct.epoch()), (step + 1, 2));
+            assert_eq!((conduct.trial as usize, conduct.epoch), (step + 1, 2));
             assert_eq!((&status["phase"], &status["search"]["ending"]), (&json!("Preparing"), &Value::Null));
             assert!(status["search"]["message"].as_str().unwrap().starts_with("so far"), "{status:#}");
         } else {
