@@ -1,5 +1,7 @@
 //! Aligned columns.
 
+use redisbench_benchmark::human::count;
+
 use super::paint::{Paint, Style};
 
 const GAP: &str = "   ";
@@ -20,6 +22,16 @@ pub struct Cell {
 impl Cell {
     pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
+    }
+
+    /// A dash for an unknown value.
+    pub fn known(text: Option<String>) -> Self {
+        text.map_or_else(|| Self::from("-"), Self::from)
+    }
+
+    /// A number that should be zero, in this style if it is not.
+    pub fn unless_zero(number: u64, style: Style) -> Self {
+        Self::styled(count(number), if number == 0 { Style::Plain } else { style })
     }
 
     pub fn is_empty(&self) -> bool {

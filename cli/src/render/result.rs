@@ -138,7 +138,7 @@ fn known_to(latencies: &Latencies) -> Vec<Cell> {
 }
 
 fn known(nanoseconds: Option<u64>) -> Cell {
-    nanoseconds.map_or_else(|| Cell::from("-"), |nanoseconds| Cell::from(latency(nanoseconds)))
+    Cell::known(nanoseconds.map(latency))
 }
 
 fn throughput(result: &TrialResult) -> Grid {
@@ -202,10 +202,10 @@ fn add_hits(row: &mut Vec<Cell>, operation: &OperationResult) {
 fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {
     let mut row = vec![Cell::from(name)];
     row.extend([requests.scheduled, requests.succeeded].map(|value| Cell::from(count(value))));
-    row.extend([requests.errors, requests.unsent].map(|value| wrong_unless_zero(count(value), value)));
+    row.extend([requests.errors, requests.unsent].map(|value| Cell::unless_zero(value, Style::Bad)));
     for (value, total) in [(requests.in_flight, all.in_flight), (requests.unknown, all.unknown)] {
         if total > 0 {
-            row.push(wrong_unless_zero(count(value), value));
+            row.push(Cell::unless_zero(value, Style::Bad));
         }
     }
     row.push(Cell::from(count(requests.late)));
@@ -233,17 +233,13 @@ fn stages(result: &TrialResult) -> Grid {
             Cell::from(asked),
             Cell::from(rate(stage.achieved_per_second)),
             Cell::from(count(requests.scheduled)),
-            wrong_unless_zero(count(requests.errors), requests.errors),
-            wrong_unless_zero(count(requests.unsent), requests.unsent),
+            Cell::unless_zero(requests.errors, Style::Bad),
+            Cell::unless_zero(requests.unsent, Style::Bad),
         ];
         row.extend(["50", "95", "99", "99.9"].map(|percentile| quantile(response_time, percentile)));
         grid.row(row);
     }
     grid
-}
-
-fn wrong_unless_zero(text: String, value: u64) -> Cell {
-    Cell::styled(text, if value == 0 { Style::Plain } else { Style::Bad })
 }
 
 fn errors(result: &TrialResult) -> Grid {
@@ -264,7 +260,7 @@ fn nodes(result: &TrialResult) -> Grid {
             Cell::from(count(node.slots.into())),
             Cell::from(count(node.requests)),
             Cell::from(format!("{} %", node.imbalance_percent)),
-            wrong_unless_zero(count(node.errors), node.errors),
+            Cell::unless_zero(node.errors, Style::Bad),
             Cell::from(count(node.redirects)),
             known(service.p50_nanoseconds),
             known(service.p99_nanoseconds),
@@ -293,7 +289,7 @@ fn servers(result: &TrialResult) -> Grid {
             Cell::from(bytes(server.memory_after_bytes)),
             Cell::from(count(server.keys_before)),
             Cell::from(count(server.keys_after)),
-            wrong_unless_zero(count(server.evicted_keys), server.evicted_keys),
+            Cell::unless_zero(server.evicted_keys, Style::Bad),
             Cell::from(count(server.expired_keys)),
         ]);
     }
@@ -313,7 +309,7 @@ fn shards(result: &TrialResult) -> Grid {
             Cell::styled(name, style),
             Cell::from(shard.node.as_str()),
             Cell::from(count(shard.requests.scheduled)),
-            wrong_unless_zero(count(shard.requests.errors), shard.requests.errors),
+            Cell::unless_zero(shard.requests.errors, Style::Bad),
             known(shard.p99_nanoseconds),
             Cell::from(latency(shard.start_skew_microseconds.saturating_mul(1000))),
             Cell::styled(format!("{} %", shard.busiest_worker_percent), busy),

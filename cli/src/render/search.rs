@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
 use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine};
-use redisbench_benchmark::human::{count, exact_rate, latency};
+use redisbench_benchmark::human::{exact_rate, latency};
 use redisbench_benchmark::quantile::Quantile;
 
 use super::grid::{Cell, Grid};
@@ -67,15 +67,14 @@ pub fn steps(trials: &[TrialLine]) -> Grid {
     for trial in trials {
         let step = trial.search.as_ref();
         let requests = trial.requests.unwrap_or_default();
-        let bad = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });
         grid.row([
             Cell::from((trial.index + 1).to_string()),
-            known(step.map(|step| exact_rate(step.rate_per_second))),
-            known(trial.achieved_per_second.map(exact_rate)),
-            known(trial.p50_nanoseconds.map(latency)),
-            known(trial.p99_nanoseconds.map(latency)),
-            bad(requests.errors),
-            bad(requests.unsent),
+            Cell::known(step.map(|step| exact_rate(step.rate_per_second))),
+            Cell::known(trial.achieved_per_second.map(exact_rate)),
+            Cell::known(trial.p50_nanoseconds.map(latency)),
+            Cell::known(trial.p99_nanoseconds.map(latency)),
+            Cell::unless_zero(requests.errors, Style::Bad),
+            Cell::unless_zero(requests.unsent, Style::Bad),
             Cell::from(step.and_then(|step| step.limited_by).map(|limit| format!("{limit:?}")).unwrap_or_default()),
             step.map_or_else(|| Cell::styled(format!("{:?}", trial.state), Style::Bad), outcome),
         ]);
@@ -142,8 +141,4 @@ fn outcome(step: &SearchStep) -> Cell {
             Cell::styled(format!("inconclusive: {}", step.why.as_deref().unwrap_or_default()), Style::Doubtful)
         }
     }
-}
-
-fn known(text: Option<String>) -> Cell {
-    Cell::from(text.unwrap_or_else(|| "-".to_owned()))
 }

@@ -42,26 +42,26 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     for trial in trials {
         let mut row = vec![Cell::from((trial.index + 1).to_string())];
         if with_targets {
-            row.push(known(trial.target.clone()));
+            row.push(Cell::known(trial.target.clone()));
         }
         if with_presets {
             row.push(Cell::from(trial.preset.clone().unwrap_or_default()));
         }
-        row.extend(parameters.iter().map(|field| known(trial.parameters.get(*field).cloned())));
+        row.extend(parameters.iter().map(|field| Cell::known(trial.parameters.get(*field).cloned())));
         if with_repeats {
-            row.push(known(trial.repeat.map(|repeat| (repeat + 1).to_string())));
+            row.push(Cell::known(trial.repeat.map(|repeat| (repeat + 1).to_string())));
         }
         let requests = trial.requests.unwrap_or_default();
-        row.push(known(trial.achieved_per_second.map(rate)));
-        row.push(known(trial.p50_nanoseconds.map(latency)));
-        row.push(known(trial.p99_nanoseconds.map(latency)));
+        row.push(Cell::known(trial.achieved_per_second.map(rate)));
+        row.push(Cell::known(trial.p50_nanoseconds.map(latency)));
+        row.push(Cell::known(trial.p99_nanoseconds.map(latency)));
         row.push(Cell::from(count(requests.succeeded)));
-        row.extend([requests.errors, requests.unsent].map(bad_unless_zero));
+        row.extend([requests.errors, requests.unsent].map(|number| Cell::unless_zero(number, Style::Bad)));
         if with_misses {
-            row.push(known(trial.misses.map(|misses| share(misses, requests.succeeded))));
+            row.push(Cell::known(trial.misses.map(|misses| share(misses, requests.succeeded))));
         }
         row.push(verdict(trial));
-        row.push(known(trial.limited_by.map(|limit| format!("{limit:?}"))));
+        row.push(Cell::known(trial.limited_by.map(|limit| format!("{limit:?}"))));
         grid.row(row);
     }
     grid
@@ -96,18 +96,22 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
             let names: Vec<_> = cell.target.iter().chain(&cell.preset).map(String::as_str).collect();
             row.push(Cell::from(names.join(" ")));
         }
-        row.extend(parameters.iter().map(|field| known(cell.parameters.get(*field).cloned())));
+        row.extend(parameters.iter().map(|field| Cell::known(cell.parameters.get(*field).cloned())));
         row.push(Cell::from(cell.trials.len().to_string()));
         let between = |low: String, high: String| format!("{low} to {high}");
         let throughput = cell.throughput.as_ref();
-        row.push(known(throughput.map(|spread| rate(spread.mean_per_second))));
-        row.push(known(throughput.map(|spread| between(rate(spread.low_per_second), rate(spread.high_per_second)))));
-        row.push(known(throughput.map(|spread| format!("trial {}", spread.best_trial + 1))));
-        row.push(known(throughput.map(|spread| format!("trial {}", spread.worst_trial + 1))));
+        row.push(Cell::known(throughput.map(|spread| rate(spread.mean_per_second))));
+        row.push(Cell::known(
+            throughput.map(|spread| between(rate(spread.low_per_second), rate(spread.high_per_second))),
+        ));
+        row.push(Cell::known(throughput.map(|spread| format!("trial {}", spread.best_trial + 1))));
+        row.push(Cell::known(throughput.map(|spread| format!("trial {}", spread.worst_trial + 1))));
         let p99 = cell.p99.as_ref();
-        row.push(known(p99.map(|spread| latency(spread.mean_nanoseconds))));
-        row.push(known(p99.map(|spread| between(latency(spread.low_nanoseconds), latency(spread.high_nanoseconds)))));
-        row.push(known(cell.aggregate.as_ref().and_then(|all| all.p99_nanoseconds).map(latency)));
+        row.push(Cell::known(p99.map(|spread| latency(spread.mean_nanoseconds))));
+        row.push(Cell::known(
+            p99.map(|spread| between(latency(spread.low_nanoseconds), latency(spread.high_nanoseconds))),
+        ));
+        row.push(Cell::known(cell.aggregate.as_ref().and_then(|all| all.p99_nanoseconds).map(latency)));
         grid.row(row);
     }
     grid
@@ -144,8 +148,8 @@ pub fn comparison_grid(result: &ComparisonResult) -> Grid {
         let interval = metric.low_millionths.zip(metric.high_millionths);
         grid.row([
             Cell::from(metric_name(metric.metric)),
-            known(metric.ratio_millionths.map(change)),
-            known(interval.map(|(low, high)| format!("{} to {}", change(low), change(high)))),
+            Cell::known(metric.ratio_millionths.map(change)),
+            Cell::known(interval.map(|(low, high)| format!("{} to {}", change(low), change(high)))),
             Cell::from(format!("{} %", f64::from(metric.confidence_basis_points) / 100.0)),
             outcome(metric),
         ]);
@@ -194,14 +198,6 @@ fn outcome(metric: &MetricComparison) -> Cell {
 /// The last part of a field's path, because columns are narrow.
 pub fn last_step(field: &str) -> &str {
     field.rsplit('.').next().unwrap_or(field)
-}
-
-fn known(text: Option<String>) -> Cell {
-    Cell::from(text.unwrap_or_else(|| "-".to_owned()))
-}
-
-fn bad_unless_zero(number: u64) -> Cell {
-    Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad })
 }
 
 /// True if its requests remove data and may find nothing left, so that the misses are worth showing.

@@ -9,8 +9,7 @@ use super::paint::Style;
 /// A table of the counts, followed by the findings.
 pub fn grids(found: &VerificationResult) -> Vec<Grid> {
     let plain = |number: u64| Cell::from(count(number));
-    let wrong = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });
-    let doubtful = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Doubtful });
+    let wrong = |number: u64| Cell::unless_zero(number, Style::Bad);
     let heads = [
         "checked",
         "corrupt",
@@ -33,7 +32,7 @@ pub fn grids(found: &VerificationResult) -> Vec<Grid> {
         plain(found.indeterminate),
         plain(found.ambiguous_writes),
         plain(found.read_keys),
-        doubtful(found.unread_keys),
+        Cell::unless_zero(found.unread_keys, Style::Doubtful),
     ]);
     let mut grids = vec![grid];
     if !found.findings.is_empty() {
