@@ -16,7 +16,7 @@ use redisbench_benchmark::report::{self, Finished, Measurement};
 use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
-use crate::build::Run;
+use crate::build::{RUN_LABEL, Run};
 use crate::client::FIELD_MANAGER;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
@@ -263,6 +263,26 @@ pub(crate) fn job() -> Value {
     let owner =
         json!({"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"});
     json!({"metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [owner]}})
+}
+
+/// The pod `name` of shard `index` of `job`.
+pub(crate) fn pod(index: u32, name: &str, status: &Value) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": "perf", "uid": format!("uid-{name}"),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"batch.kubernetes.io/job-completion-index": index.to_string(), RUN_LABEL: run().id},
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "cart", "uid": "j", "controller": true}],
+        },
+        "spec": {"nodeName": "n1", "containers": []},
+        "status": status,
+    })
+}
+
+/// The status of a pod's container in this state.
+pub(crate) fn container(name: &str, state: &Value) -> Value {
+    json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
 }
 
 pub(crate) fn verdict(value: VerdictValue) -> Verdict {

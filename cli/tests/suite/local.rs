@@ -1,7 +1,5 @@
 //! `local` end to end: the program, its shards, a real Redis.
 
-use std::fs;
-
 use redisbench_testkit::servers::RedisServer;
 use serde_json::json;
 
@@ -209,14 +207,8 @@ fn password_is_in_no_argument_environment_or_output() {
     let load = "type: OpenLoop, openLoop: {rate: 200}, duration: 3s, warmup: 0s";
     let mut run = Run::local(&with_secret(ANYWHERE, load, PASSWORD), &["--with-redis"]);
     let reader = run.wait_for_line("Running");
-    let children = run.children();
-    assert_eq!(children.len(), 3, "two shards and a server");
-    for child in children {
-        for file in ["cmdline", "environ"] {
-            let bytes = fs::read(format!("/proc/{child}/{file}")).unwrap();
-            assert!(!String::from_utf8_lossy(&bytes).contains(PASSWORD), "{file} of {child}");
-        }
-    }
+    // Two shards and a server.
+    run.assert_hidden(PASSWORD, 3);
     let stderr = rest(reader);
     let finished = run.finish();
     assert!(!stderr.contains(PASSWORD), "{stderr}");

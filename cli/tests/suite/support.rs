@@ -77,6 +77,16 @@ impl Run {
         processes_in(self.temporary.path())
     }
 
+    /// Asserts that it has so many children, and that no argument and no environment variable of theirs has `secret`.
+    pub fn assert_hidden(&self, secret: &str, children: usize) {
+        let all = self.children();
+        assert_eq!(all.len(), children);
+        for (child, file) in all.iter().flat_map(|child| ["cmdline", "environ"].map(|file| (child, file))) {
+            let bytes = fs::read(format!("/proc/{child}/{file}")).unwrap();
+            assert!(!String::from_utf8_lossy(&bytes).contains(secret), "{file} of {child}");
+        }
+    }
+
     /// Kills the program, and waits until its children have ended too.
     pub fn kill(mut self) {
         self.program.0.kill().unwrap();

@@ -4,6 +4,7 @@
 use redisbench_testkit::hostile::{Meter, Target, drive};
 
 use super::*;
+use crate::testing::{self, container};
 
 #[global_allocator]
 static METER: Meter = Meter;
@@ -54,36 +55,20 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut job = job();
     job["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
     job["status"] = json!({"conditions": [{"type": "FailureTarget", "status": "False", "message": "m"}]});
-    let pod = |index: u32, state: Value| {
-        json!({
-            "metadata": {"name": format!("p{index}"), "namespace": "perf", "uid": format!("uid-{index}"),
-                "creationTimestamp": "2026-01-01T00:00:00Z",
-                "labels": {"batch.kubernetes.io/job-completion-index": index.to_string(),
-                    "redisbench.dev/run": "0123456789abcdef"},
-                "annotations": {"batch.kubernetes.io/job-index-failure-count": "1"},
-                "ownerReferences": [
-                    {"apiVersion": "batch/v1", "kind": "Job", "name": "cart", "uid": "j", "controller": true}]},
-            "spec": {"nodeName": "n1", "containers": []},
-            "status": state,
-        })
-    };
-    let container = |state: Value| json!([{"name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]);
-    let pods = json!([
-        pod(
-            0,
-            json!({"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": container(json!({"running": {}}))})
-        ),
-        pod(
-            1,
-            json!({"phase": "Failed", "containerStatuses": container(json!({"terminated":
-            {"exitCode": 75, "reason": "Error", "message": "a\nlast words\n"}}))})
-        ),
-        pod(
-            2,
-            json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
-            "reason": "Unschedulable", "message": "0/3 nodes are available"}]})
-        ),
-    ]);
+    let loadgen = |state: Value| json!([container("loadgen", &state)]);
+    let running = loadgen(json!({"running": {}}));
+    let words = json!({"exitCode": 75, "reason": "Error", "message": "a\nlast words\n"});
+    let unschedulable = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available"}]);
+    let mut pods = [
+        json!({"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": running}),
+        json!({"phase": "Failed", "containerStatuses": loadgen(json!({"terminated": words}))}),
+        json!({"phase": "Pending", "conditions": unschedulable}),
+    ];
+    for (pod, index) in pods.iter_mut().zip(0..) {
+        *pod = testing::pod(index, &format!("p{index}"), pod);
+        pod["metadata"]["annotations"] = json!({"batch.kubernetes.io/job-index-failure-count": "1"});
+    }
     let conditions = json!([{"type": "Finished", "status": "True", "reason": "Succeeded", "message": "m",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
     let start = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T01:00:00.123456Z"});

@@ -1,24 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::testing::{container as named, pod};
 
 fn job() -> JobView {
-    JobView { uid: "job".into(), ..JobView::default() }
-}
-
-/// A pod of the Job for `index`, modified by `change`.
-fn pod(index: u32, name: &str, status: &Value) -> Value {
-    json!({
-        "metadata": {
-            "name": name, "namespace": "perf", "uid": format!("uid-{name}"),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {INDEX_LABEL: index.to_string()},
-            "ownerReferences": [
-                {"apiVersion": "batch/v1", "kind": "Job", "name": "cart", "uid": "job", "controller": true}],
-        },
-        "spec": {"nodeName": "n1", "containers": []},
-        "status": status,
-    })
+    JobView { uid: "j".into(), ..JobView::default() }
 }
 
 fn running(index: u32, name: &str, address: &str) -> Value {
@@ -36,10 +22,6 @@ fn failed(index: u32, name: &str, code: i32, reason: &str) -> Value {
 
 fn container(state: &Value) -> Value {
     named("loadgen", state)
-}
-
-fn named(name: &str, state: &Value) -> Value {
-    json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
 }
 
 /// A pod with these states of the sidecar, which sorts first by name, and of the load generator.
