@@ -26,7 +26,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         (BENCHMARK, BTreeSet::from([WIRE, STATISTICS, TESTKIT])),
         ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, TESTKIT])),
         ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, TESTKIT])),
-        ("redisbench-e2e", BTreeSet::new()),
+        ("redisbench-e2e", BTreeSet::from([TESTKIT])),
         // Starts the programs, and reads histograms in their wire format.
         ("redisbench-soak", BTreeSet::from([WIRE, TESTKIT])),
         // Starts the programs, and reads their output.

@@ -7,6 +7,8 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::json::count;
+use crate::namespace::TestNamespace;
+use crate::redis;
 
 /// Commands that prepare, observe and end a benchmark, and are not requests of its workload.
 const HOUSEKEEPING: [&str; 13] = [
@@ -30,6 +32,15 @@ pub fn sent(object: &Value) -> Result<u64> {
     // Missing if nothing is preloaded.
     let preload = result.pointer("/preload/commands").and_then(Value::as_u64).unwrap_or(0);
     Ok(count(result, "/requests/succeeded")? + count(result, "/warmup/succeeded")? + preload)
+}
+
+/// Checks that the server behind the Service `redis` counted exactly the requests of these finished benchmarks.
+pub async fn check_served(namespace: &TestNamespace, objects: &[&Value]) -> Result<()> {
+    let calls = redis::calls(namespace, "deployment/redis").await?;
+    let sent = objects.iter().map(|object| sent(object)).sum::<Result<u64>>()?;
+    let served = served(&calls);
+    ensure!(served == sent, "the server counted {served} requests, the benchmarks {sent}: {calls:?}, {objects:?}");
+    Ok(())
 }
 
 /// Bounds of the servers' counts for a finished benchmark: at least the successful requests, at most these and every request that may have

@@ -18,12 +18,13 @@ pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
 /// A Kubernetes cluster and its tools.
 #[derive(Debug)]
 pub struct Cluster {
-    kubeconfig: PathBuf,
+    pub kubeconfig: PathBuf,
     programs: Option<PathBuf>,
     pub(crate) images: Images,
-    redis_image: String,
-    haproxy_image: String,
-    runtime: Runtime,
+    pub(crate) redis_image: String,
+    pub(crate) haproxy_image: String,
+    /// The only runtime of the process, because a client works only on the runtime on which it was created.
+    pub(crate) runtime: Runtime,
 }
 
 /// The source of the images of the operator and the load generator.
@@ -48,68 +49,48 @@ impl Cluster {
     }
 
     fn find() -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let redis_image = env::var("E2E_REDIS_IMAGE").unwrap_or_else(|_| "redis:7.0.15".to_owned());
-        let haproxy_image = env::var("E2E_HAPROXY_IMAGE").unwrap_or_else(|_| "haproxy:2.6".to_owned());
-        if let Some(kubeconfig) = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()) {
+        let given = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let (kubeconfig, programs, images) = if let Some(kubeconfig) = given {
             let (Ok(registry), Ok(tag)) = (env::var("E2E_IMAGE_REGISTRY"), env::var("E2E_IMAGE_TAG")) else {
                 bail!(
                     "E2E_KUBECONFIG is set without the location of the images: set E2E_IMAGE_REGISTRY, such as \
                      registry.example/redisbench, and E2E_IMAGE_TAG"
                 );
             };
-            let images = Images { registry, tag };
-            return Ok(Self {
-                kubeconfig: kubeconfig.into(),
-                programs: None,
-                images,
-                redis_image,
-                haproxy_image,
-                runtime,
-            });
-        }
-        let cache = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
-        let kubeconfig = cache.join("run/admin.conf");
-        if !kubeconfig.exists() {
-            bail!(
-                "no cluster to test on ({} is absent). `make test-e2e` starts one and runs these tests; \
-                 E2E_KUBECONFIG=<file> uses an existing one; `make test-unit` needs none",
-                kubeconfig.display()
-            );
-        }
-        let images = Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() };
-        Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, haproxy_image, runtime })
+            (kubeconfig, None, Images { registry, tag })
+        } else {
+            let kubeconfig = cache_folder().join("run/admin.conf");
+            if !kubeconfig.exists() {
+                bail!(
+                    "no cluster to test on ({} is absent). `make test-e2e` starts one and runs these tests; \
+                     E2E_KUBECONFIG=<file> uses an existing one; `make test-unit` needs none",
+                    kubeconfig.display()
+                );
+            }
+            let images = Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() };
+            (kubeconfig, Some(cache_folder().join("bin")), images)
+        };
+        Ok(Self {
+            kubeconfig,
+            programs,
+            images,
+            redis_image: env::var("E2E_REDIS_IMAGE").unwrap_or_else(|_| "redis:7.0.15".to_owned()),
+            haproxy_image: env::var("E2E_HAPROXY_IMAGE").unwrap_or_else(|_| "haproxy:2.6".to_owned()),
+            runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
+        })
     }
 
     /// The directory of programs, images and logs, and of files that the tests keep.
     pub fn cache(&self) -> PathBuf {
-        let folder = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
+        let folder = cache_folder();
         // It does not exist yet if the tests use another cluster.
         let _ = std::fs::create_dir_all(&folder);
         folder
     }
 
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
-    }
-
     /// The path of `kubectl` or `helm`: the cluster's own, or from `PATH`.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
-    }
-
-    pub fn redis_image(&self) -> &str {
-        &self.redis_image
-    }
-
-    /// The image of `HAProxy`.
-    pub fn haproxy_image(&self) -> &str {
-        &self.haproxy_image
-    }
-
-    /// The only runtime of the process, because a client works only on the runtime on which it was created.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
     }
 
     /// A client of the API server.
@@ -118,6 +99,10 @@ impl Cluster {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
     }
+}
+
+fn cache_folder() -> PathBuf {
+    env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from)
 }
 
 /// The root of the repository.

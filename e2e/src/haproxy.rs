@@ -20,26 +20,8 @@ pub async fn start(namespace: &TestNamespace, name: &str, server: &str) -> Resul
         "data": {"haproxy.cfg": configuration},
     });
     namespace.apply(&[map]).await?;
-    let pod = json!({
-        "automountServiceAccountToken": false,
-        "terminationGracePeriodSeconds": 1,
-        "securityContext": {"runAsNonRoot": true, "runAsUser": 99, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{
-            "name": "haproxy",
-            "image": Cluster::get().haproxy_image(),
-            "command": ["haproxy"],
-            "args": ["-db", "-f", "/etc/haproxy/haproxy.cfg"],
-            "ports": [{"containerPort": 6379}],
-            "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "readOnlyRootFilesystem": true,
-                "capabilities": {"drop": ["ALL"]},
-            },
-            "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
-            "volumeMounts": [{"name": "config", "mountPath": "/etc/haproxy", "readOnly": true}],
-        }],
-        "volumes": [{"name": "config", "configMap": {"name": name}}],
-    });
+    let volume = (json!({"name": "config", "configMap": {"name": name}}), "/etc/haproxy");
+    let arguments = ["-db", "-f", "/etc/haproxy/haproxy.cfg"];
+    let pod = redis::pod("haproxy", &Cluster::get().haproxy_image, 99, &arguments, &[volume]);
     redis::serve(namespace, name, pod).await
 }

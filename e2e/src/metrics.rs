@@ -63,11 +63,6 @@ impl Scrape {
         }
         Ok(values.iter().sum())
     }
-
-    /// Whether any sample has this namespace in a label.
-    pub fn names_namespace(&self, namespace: &str) -> bool {
-        self.samples.iter().any(|sample| sample.labels.values().any(|value| value == namespace))
-    }
 }
 
 fn parse(text: &str) -> Result<Vec<Sample>> {

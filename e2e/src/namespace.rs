@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, ResourceExt};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
 use crate::cluster::Cluster;
@@ -48,7 +48,7 @@ where
     T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    Cluster::get().runtime().block_on(async {
+    Cluster::get().runtime.block_on(async {
         let _shared = OPERATOR.read().await;
         in_space(limit, test).await;
     });
@@ -60,7 +60,7 @@ where
     T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    Cluster::get().runtime().block_on(async {
+    Cluster::get().runtime.block_on(async {
         let _exclusive = OPERATOR.write().await;
         in_space(LIMIT, test).await;
     });
@@ -145,9 +145,16 @@ impl TestNamespace {
         serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` returned no JSON"))
     }
 
+    /// Creates a Secret. Not applied, because that would store a copy of its data in an annotation.
+    pub async fn secret(&self, name: &str, data: Value) -> Result<()> {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+        kubectl_with_input(&["-n", &self.name, "create", "-f", "-"], &secret.to_string()).await?;
+        Ok(())
+    }
+
     /// Applies manifests in this namespace, as `kubectl apply` does.
     pub async fn apply(&self, manifests: &[Value]) -> Result<String> {
-        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         kubectl_with_input(&["-n", &self.name, "apply", "-f", "-"], &list.to_string()).await
     }
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use redisbench_testkit::servers;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -19,15 +20,25 @@ const READY: Duration = Duration::from_secs(60);
 /// Primaries of the Redis Cluster. Each has a replica.
 pub const PRIMARIES: usize = 3;
 
+/// Arguments of a server that stores nothing on its disk.
+const IN_MEMORY: [&str; 4] = ["--save", "", "--appendonly", "no"];
+
 /// Starts one Redis server behind the Service `name`.
 pub async fn standalone(namespace: &TestNamespace, name: &str) -> Result<()> {
-    serve(namespace, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
+    standalone_with(namespace, name, |_| ()).await
+}
+
+/// Like [`standalone`], after a change of the pod.
+pub async fn standalone_with(namespace: &TestNamespace, name: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let mut pod = redis(&IN_MEMORY, None);
+    change(&mut pod);
+    serve(namespace, name, pod).await
 }
 
 /// Like [`standalone`], as a replica of the server behind the Service `primary`. Returns once it is in sync.
 pub async fn replica(namespace: &TestNamespace, name: &str, primary: &str) -> Result<()> {
-    let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
-    serve(namespace, name, pod_spec(&follow, None)).await?;
+    let follow = [&IN_MEMORY[..], &["--replicaof", primary, "6379"]].concat();
+    serve(namespace, name, redis(&follow, None)).await?;
     wait::answer("a replica that follows", READY, || async {
         let told = cli(namespace, &format!("deployment/{name}"), &["role"]).await?;
         Ok(told.contains("connected").then_some(()))
@@ -44,36 +55,10 @@ pub async fn protect(namespace: &TestNamespace, name: &str, password: &str) -> R
     Ok(())
 }
 
-/// Like [`standalone`], on this node.
-pub async fn standalone_on(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> {
-    let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
-    pod["nodeSelector"] = json!({"kubernetes.io/hostname": node});
-    serve(namespace, name, pod).await
-}
-
-/// Like [`standalone`], with a CPU request such as `500m`.
-pub async fn standalone_of(namespace: &TestNamespace, name: &str, cpu: &str) -> Result<()> {
-    let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
-    pod["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
-    serve(namespace, name, pod).await
-}
-
-/// Waits until the container of a pod was restarted.
-pub async fn restarted(namespace: &TestNamespace, pod: &Pod) -> Result<()> {
-    let starts = |pod: &Pod| {
-        let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
-        container.ready.then_some(container.restart_count)
-    };
-    let before = starts(pod);
-    wait::object(namespace.api::<Pod>(), &pod.name_any(), "started again", READY, |now| now.and_then(starts) > before)
-        .await?;
-    Ok(())
-}
-
 /// Starts one Redis server whose configuration, including passwords, is in the Secret `secret` under `redis.conf`.
 pub async fn configured(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
     let volume = json!({"name": "config", "secret": {"secretName": secret}});
-    serve(namespace, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
+    serve(namespace, name, redis(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
 /// Like [`configured`], with TLS on port 6380 in addition. The Secret `secret` has its `redis.conf` and the certificates for it.
@@ -123,7 +108,7 @@ pub async fn available(namespace: &TestNamespace, name: &str) -> Result<()> {
 pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
     let nodes = 2 * PRIMARIES;
     let labels = json!({"app": name});
-    let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000", "--save", "", "--appendonly", "no"];
+    let arguments = [&IN_MEMORY[..], &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"]].concat();
     let set = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -133,7 +118,7 @@ pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
             "serviceName": name,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(&arguments, None)},
+            "template": {"metadata": {"labels": labels}, "spec": redis(&arguments, None)},
         },
     });
     let service = json!({
@@ -177,27 +162,30 @@ pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
     .await
 }
 
-fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
-    let mut mounts = vec![json!({"name": "data", "mountPath": "/data"})];
-    let mut volumes = vec![json!({"name": "data", "emptyDir": {}})];
-    if let Some(volume) = config {
-        mounts.push(json!({"name": "config", "mountPath": "/etc/redis", "readOnly": true}));
-        volumes.push(volume);
-    }
+fn redis(arguments: &[&str], config: Option<Value>) -> Value {
     let arguments = [arguments, &["--protected-mode", "no", "--dir", "/data"]].concat();
+    let data = (json!({"name": "data", "emptyDir": {}}), "/data");
+    let volumes: Vec<_> = [data].into_iter().chain(config.map(|config| (config, "/etc/redis"))).collect();
+    pod("redis-server", &Cluster::get().redis_image, 999, &arguments, &volumes)
+}
+
+/// A pod of one container in which `user` runs `program`, which serves port 6379. `volumes` are with their places in the container, which
+/// can write only to those that begin empty.
+pub(crate) fn pod(program: &str, image: &str, user: u32, arguments: &[&str], volumes: &[(Value, &str)]) -> Value {
+    let mount = |(volume, place): &(Value, &str)| json!({"name": volume["name"], "mountPath": place, "readOnly": volume["emptyDir"].is_null()});
     json!({
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 1,
         "securityContext": {
             "runAsNonRoot": true,
-            "runAsUser": 999,
-            "fsGroup": 999,
+            "runAsUser": user,
+            "fsGroup": user,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [{
-            "name": "redis",
-            "image": Cluster::get().redis_image(),
-            "command": ["redis-server"],
+            "name": program,
+            "image": image,
+            "command": [program],
             "args": arguments,
             "ports": [{"containerPort": 6379}],
             "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
@@ -207,9 +195,9 @@ fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
                 "capabilities": {"drop": ["ALL"]},
             },
             "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
-            "volumeMounts": mounts,
+            "volumeMounts": volumes.iter().map(mount).collect::<Vec<_>>(),
         }],
-        "volumes": volumes,
+        "volumes": volumes.iter().map(|(volume, _)| volume).collect::<Vec<_>>(),
     })
 }
 
@@ -222,31 +210,5 @@ pub async fn cli(namespace: &TestNamespace, pod: &str, command: &[&str]) -> Resu
 
 /// The server's count of calls per command, including those that failed during execution.
 pub async fn calls(namespace: &TestNamespace, pod: &str) -> Result<BTreeMap<String, u64>> {
-    let info = cli(namespace, pod, &["info", "commandstats"]).await?;
-    parse_calls(&info)
-}
-
-fn parse_calls(info: &str) -> Result<BTreeMap<String, u64>> {
-    let mut calls = BTreeMap::new();
-    for line in info.lines().filter_map(|line| line.strip_prefix("cmdstat_")) {
-        let (command, fields) = line.split_once(':').with_context(|| format!("no fields in {line}"))?;
-        let count = fields.split(',').find_map(|field| field.strip_prefix("calls="));
-        let count = count.with_context(|| format!("no calls in {line}"))?.parse()?;
-        calls.insert(command.to_owned(), count);
-    }
-    Ok(calls)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_calls;
-
-    #[test]
-    fn calls_are_read_per_command() {
-        let info =
-            "# Commandstats\r\ncmdstat_get:calls=12,usec=3,usec_per_call=0.25\r\ncmdstat_config|get:calls=1,usec=9\r\n";
-        let calls = parse_calls(info).unwrap();
-        assert_eq!(calls["get"], 12);
-        assert_eq!(calls["config|get"], 1);
-    }
+    Ok(servers::calls(&cli(namespace, pod, &["info", "commandstats"]).await?))
 }

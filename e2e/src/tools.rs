@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use redisbench_testkit::processes::{SIGINT, signal};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
@@ -16,48 +17,38 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// Runs `kubectl` with the arguments; returns its standard output.
 pub async fn kubectl<S: AsRef<OsStr>>(arguments: &[S]) -> Result<String> {
-    run("kubectl", arguments, None).await
+    run("kubectl", arguments, "").await
 }
 
 /// Like [`kubectl`], with standard input.
 pub async fn kubectl_with_input<S: AsRef<OsStr>>(arguments: &[S], input: &str) -> Result<String> {
-    run("kubectl", arguments, Some(input)).await
+    run("kubectl", arguments, input).await
 }
 
 /// Runs `helm` with the arguments; returns its standard output.
 pub async fn helm<S: AsRef<OsStr>>(arguments: &[S]) -> Result<String> {
-    run("helm", arguments, None).await
+    run("helm", arguments, "").await
 }
 
-async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: Option<&str>) -> Result<String> {
-    let shown = arguments.iter().map(|a| a.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let cluster = Cluster::get();
-    let mut child = Command::new(cluster.program(program))
-        .args(arguments)
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("failed to start {program}"))?;
-    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        stdin.write_all(input.as_bytes()).await.with_context(|| format!("failed to write to {program}"))?;
-    }
-    let output = tokio::time::timeout(LIMIT, child.wait_with_output())
-        .await
-        .with_context(|| format!("`{program} {shown}` took more than {LIMIT:?}"))??;
-    if !output.status.success() {
-        bail!("`{program} {shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: &str) -> Result<String> {
+    let mut command = Command::new(Cluster::get().program(program));
+    command.args(arguments);
+    let running = Running::start(command, input).await?;
+    let line = running.line.clone();
+    let ended = running.ended().await?;
+    ensure!(ended.code == 0, "`{line}` failed: {}", ended.errors.trim());
+    Ok(ended.output)
 }
 
-/// A running `kubectl redisbench ...`: `kubectl` finds the built program as its plugin.
+/// A running program.
 #[derive(Debug)]
-pub struct Plugin(Child);
+pub struct Running {
+    child: Child,
+    /// Its command line, for errors.
+    line: String,
+}
 
-/// The outcome of a [`Plugin`].
+/// The outcome of a program.
 #[derive(Debug)]
 pub struct Ended {
     pub code: i32,
@@ -65,42 +56,46 @@ pub struct Ended {
     pub errors: String,
 }
 
-impl Plugin {
-    /// Starts it with the arguments and standard input.
-    pub async fn start(arguments: &[&str], input: &str) -> Result<Self> {
-        let cluster = Cluster::get();
-        let mut child = Command::new(cluster.program("kubectl"))
-            .arg("redisbench")
-            .args(arguments)
-            .env("KUBECONFIG", cluster.kubeconfig())
-            .env("PATH", path_with_plugin()?)
+impl Running {
+    /// Starts `command` on the cluster with standard input.
+    pub async fn start(mut command: Command, input: &str) -> Result<Self> {
+        let words = std::iter::once(command.as_std().get_program()).chain(command.as_std().get_args());
+        let line = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
+        let mut child = command
+            .env("KUBECONFIG", &Cluster::get().kubeconfig)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .context("failed to start kubectl")?;
+            .with_context(|| format!("failed to start {line}"))?;
         let mut stdin = child.stdin.take().context("no standard input")?;
-        stdin.write_all(input.as_bytes()).await.context("failed to write to kubectl redisbench")?;
-        Ok(Self(child))
+        stdin.write_all(input.as_bytes()).await.with_context(|| format!("failed to write to {line}"))?;
+        Ok(Self { child, line })
+    }
+
+    /// Starts `kubectl redisbench` with the arguments and standard input. `kubectl` finds the built program as its plugin.
+    pub async fn plugin(arguments: &[&str], input: &str) -> Result<Self> {
+        let mut command = Command::new(Cluster::get().program("kubectl"));
+        command.arg("redisbench").args(arguments).env("PATH", path_with_plugin()?);
+        Self::start(command, input).await
     }
 
     /// Sends the signal of Ctrl-C. By then `kubectl` has replaced itself by its plugin.
-    pub async fn interrupt(&self) -> Result<()> {
-        let pid = self.0.id().context("kubectl redisbench has exited")?.to_string();
-        let status = Command::new("kill").args(["-INT", &pid]).status().await?;
-        ensure!(status.success(), "failed to interrupt kubectl redisbench");
+    pub fn interrupt(&self) -> Result<()> {
+        let pid = self.child.id().with_context(|| format!("{} has exited", self.line))?;
+        ensure!(signal(pid.cast_signed(), SIGINT), "failed to interrupt {}", self.line);
         Ok(())
     }
 
     /// Waits for its end.
     pub async fn ended(self) -> Result<Ended> {
-        let output = tokio::time::timeout(LIMIT, self.0.wait_with_output())
+        let output = tokio::time::timeout(LIMIT, self.child.wait_with_output())
             .await
-            .with_context(|| format!("kubectl redisbench took more than {LIMIT:?}"))??;
+            .with_context(|| format!("{} took more than {LIMIT:?}", self.line))??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Ended {
-            code: output.status.code().context("kubectl redisbench was killed")?,
+            code: output.status.code().with_context(|| format!("{} was killed", self.line))?,
             output: text(&output.stdout),
             errors: text(&output.stderr),
         })

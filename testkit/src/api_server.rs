@@ -84,3 +84,15 @@ pub fn merge(object: &mut Value, patch: Value) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_replaces_adds_and_removes() {
+        let mut object = json!({"a": {"b": 1, "c": 2}, "d": [1]});
+        merge(&mut object, json!({"a": {"b": 3, "c": null}, "d": [2], "e": {"f": 4}}));
+        assert_eq!(object, json!({"a": {"b": 3}, "d": [2], "e": {"f": 4}}));
+    }
+}

@@ -1,5 +1,6 @@
 //! Real redis-servers on free ports of 127.0.0.1.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::path::Path;
@@ -168,6 +169,12 @@ impl RedisServer {
     pub fn reset_statistics(&self) {
         self.ask::<()>(&["CONFIG", "RESETSTAT"]);
     }
+}
+
+/// A server's counts of executed commands, from the text of `INFO commandstats`.
+pub fn calls(statistics: &str) -> BTreeMap<String, u64> {
+    let lines = statistics.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
+    lines.filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?))).collect()
 }
 
 /// A connection to a server of this machine, with a timeout for connecting and for each reply.
@@ -383,5 +390,17 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(begin.elapsed() < PATIENCE, "waited too long until {what}");
         std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn calls_are_read_per_command() {
+        let info =
+            "# Commandstats\r\ncmdstat_get:calls=12,usec=3,usec_per_call=0.25\r\ncmdstat_config|get:calls=1,usec=9\r\n";
+        let calls = super::calls(info);
+        assert_eq!(calls["get"], 12);
+        assert_eq!(calls["config|get"], 1);
     }
 }

@@ -12,52 +12,75 @@ use super::process::{Process, command};
 /// The port of a shard's control API.
 pub const CONTROL: u16 = 7379;
 
+/// A pod's network namespace. Kept open, so that it stays the same even if the process in it ends.
+#[derive(Debug)]
+pub(super) struct Network(File);
+
+impl Network {
+    pub fn of(pod: &Pod) -> Result<Self> {
+        let pid = Process::any_of(pod)?.pid;
+        File::open(format!("/proc/{pid}/ns/net")).map(Self).context("failed to open a pod's network namespace")
+    }
+
+    /// The option of nsenter for it.
+    pub fn option(&self) -> String {
+        format!("--net=/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// A table of nftables in a pod's network. Removed on drop.
+#[derive(Debug)]
+pub(super) struct Table {
+    network: Network,
+    name: String,
+}
+
+impl Table {
+    /// Adds a table with these chains.
+    pub fn add(network: Network, chains: &str) -> Result<Self> {
+        static TABLES: AtomicU32 = AtomicU32::new(0);
+        let table = Self { network, name: format!("e2e_{}", TABLES.fetch_add(1, Ordering::Relaxed)) };
+        table.nft(&["-f", "-"], &format!("table inet {} {{\n{chains}}}\n", table.name))?;
+        Ok(table)
+    }
+
+    fn nft(&self, arguments: &[&str], input: &str) -> Result<()> {
+        command("nsenter", &[&[self.network.option().as_str(), "nft"], arguments].concat(), input)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if let Err(error) = self.nft(&["delete", "table", "inet", &self.name], "") {
+            eprintln!("failed to remove rules of a pod's network: {error:#}");
+        }
+    }
+}
+
 /// A cut in a pod's network. Heals on drop.
 #[derive(Debug)]
 pub struct Cut {
-    /// Kept open, so that it stays the same network namespace even if the process in it ends.
-    namespace: File,
-    table: String,
+    _table: Table,
 }
 
 impl Cut {
     /// Drops TCP packets from and to `port`, on either side.
     pub fn make(pod: &Pod, port: u16) -> Result<Self> {
-        static CUTS: AtomicU32 = AtomicU32::new(0);
-        let pid = Process::any_of(pod)?.pid;
-        let namespace =
-            File::open(format!("/proc/{pid}/ns/net")).context("failed to open a pod's network namespace")?;
-        let table = format!("e2e_cut_{}", CUTS.fetch_add(1, Ordering::Relaxed));
-        let cut = Self { namespace, table };
-        cut.nft(&["-f", "-"], &table_of(&cut.table, port))?;
-        Ok(cut)
+        Ok(Self { _table: Table::add(Network::of(pod)?, &chains(port))? })
     }
 
     /// Removes the cut.
     pub fn heal(self) {
         drop(self);
     }
-
-    fn nft(&self, arguments: &[&str], input: &str) -> Result<()> {
-        let namespace = format!("--net=/proc/{}/fd/{}", std::process::id(), self.namespace.as_raw_fd());
-        command("nsenter", &[&[namespace.as_str(), "nft"], arguments].concat(), input)
-    }
 }
 
-impl Drop for Cut {
-    fn drop(&mut self) {
-        if let Err(error) = self.nft(&["delete", "table", "inet", &self.table], "") {
-            eprintln!("failed to remove a cut: {error:#}");
-        }
-    }
-}
-
-fn table_of(name: &str, port: u16) -> String {
+fn chains(port: u16) -> String {
     let chain = |hook: &str, interface: &str| {
         let rule = |end: &str| format!("{interface} != \"lo\" tcp {end} {port} drop\n");
         format!("chain {hook} {{\ntype filter hook {hook} priority -300;\n{}{}}}\n", rule("dport"), rule("sport"))
     };
-    format!("table inet {name} {{\n{}{}}}\n", chain("input", "iifname"), chain("output", "oifname"))
+    chain("input", "iifname") + &chain("output", "oifname")
 }
 
 #[cfg(test)]
@@ -66,8 +89,8 @@ mod tests {
 
     #[test]
     fn both_directions_are_dropped_and_loopback_is_not() {
-        let table = table_of("t", 7379);
-        assert_eq!(table.matches("!= \"lo\" tcp dport 7379 drop").count(), 2);
-        assert_eq!(table.matches("!= \"lo\" tcp sport 7379 drop").count(), 2);
+        let chains = chains(7379);
+        assert_eq!(chains.matches("!= \"lo\" tcp dport 7379 drop").count(), 2);
+        assert_eq!(chains.matches("!= \"lo\" tcp sport 7379 drop").count(), 2);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -38,7 +37,7 @@ impl Ledger {
     pub fn keep(&self) -> Result<()> {
         let row = self.row();
         println!("{row}");
-        let file = Self::file();
+        let file = Cluster::get().cache().join("faults.md");
         let mut open = OpenOptions::new()
             .create(true)
             .append(true)
@@ -48,10 +47,6 @@ impl Ledger {
         let head = if open.metadata()?.len() == 0 { HEAD } else { "" };
         open.write_all(format!("{head}{row}\n").as_bytes())?;
         Ok(())
-    }
-
-    fn file() -> PathBuf {
-        Cluster::get().cache().join("faults.md")
     }
 
     fn row(&self) -> String {

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use redisbench_testkit::processes::{SIGKILL, signal};
 
 use super::process::Process;
 use crate::wait;
@@ -69,9 +70,8 @@ struct Eater(Child);
 
 impl Drop for Eater {
     fn drop(&mut self) {
-        let group = format!("-{}", self.0.id());
         // The kernel may have killed them before.
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        signal(-self.0.id().cast_signed(), SIGKILL);
         let _ = self.0.wait();
     }
 }

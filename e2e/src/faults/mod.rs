@@ -20,7 +20,7 @@ pub use lag::Lag;
 pub use ledger::Ledger;
 pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};
-pub use process::{Process, Signal, Stopped};
+pub use process::{Process, Stopped};
 pub use report::{Expected, Report, Server};
 
 /// Waits as long as a fault lasts. A fixed wait, because no condition marks its end.

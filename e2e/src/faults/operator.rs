@@ -7,13 +7,14 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client, ResourceExt};
+use redisbench_testkit::processes::SIGKILL;
 
-use super::process::{Process, Signal};
+use super::process::Process;
 use crate::cluster::{OPERATOR, SYSTEM};
 use crate::wait;
 
 /// The Lease of the leader election, as the chart names it for the tests' release.
-pub const LEASE: &str = "redisbench-redisbench-operator";
+const LEASE: &str = "redisbench-redisbench-operator";
 
 /// Timeout for the Lease to expire, and for a pod to start on a busy machine.
 const LEADS_WITHIN: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ pub async fn leader(client: &Client) -> Result<Pod> {
 
 /// Kills the leader with SIGKILL. Its restarted container reclaims its Lease at once.
 pub async fn kill(client: &Client) -> Result<()> {
-    Process::of(&leader(client).await?)?.send(Signal::Kill)
+    Process::of(&leader(client).await?)?.send(SIGKILL)
 }
 
 /// Replaces an operator whose container was restarted, because after some restarts Kubernetes would wait for minutes before the next.

@@ -1,38 +1,15 @@
 //! A container's process, as visible on this machine.
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use redisbench_testkit::processes::{SIGCONT, SIGSTOP, run, signal};
 
 /// Timeout for a stop to take effect.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGSTOP.
-    Stop,
-    /// SIGCONT.
-    Continue,
-    /// SIGKILL.
-    Kill,
-    /// SIGTERM.
-    Terminate,
-}
-
-impl Signal {
-    fn flag(self) -> &'static str {
-        match self {
-            Self::Stop => "-STOP",
-            Self::Continue => "-CONT",
-            Self::Kill => "-KILL",
-            Self::Terminate => "-TERM",
-        }
-    }
-}
 
 /// A process that can be signalled. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,16 +41,15 @@ impl Process {
     }
 
     /// Sends a signal.
-    pub fn send(&self, signal: Signal) -> Result<()> {
+    pub fn send(&self, number: i32) -> Result<()> {
         ensure!(self.is_alive(), "process {} has ended", self.pid);
-        let status = Command::new("kill").args([signal.flag(), &self.pid.to_string()]).status()?;
-        ensure!(status.success(), "failed to send {signal:?} to process {}", self.pid);
+        ensure!(signal(self.pid.cast_signed(), number), "failed to send signal {number} to process {}", self.pid);
         Ok(())
     }
 
     /// Stops it until the guard is dropped.
     pub async fn stop(&self) -> Result<Stopped> {
-        self.send(Signal::Stop)?;
+        self.send(SIGSTOP)?;
         let guard = Stopped(self.clone());
         let stopped = async {
             while self.state() != Some('T') {
@@ -110,7 +86,7 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         // Fails if it was killed meanwhile.
-        let _ = self.0.send(Signal::Continue);
+        let _ = self.0.send(SIGCONT);
     }
 }
 
@@ -146,28 +122,18 @@ fn parse(stat: &str) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// Runs a program to its end, with `input` as its standard input.
+/// Runs a program to its end, with `input` as its standard input. Prints its standard error.
 pub(super) fn command(program: &str, arguments: &[&str], input: &str) -> Result<()> {
-    use std::io::Write as _;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("failed to start {program}"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`{program} {}` failed: {}", arguments.join(" "), said.trim());
-    eprint!("{said}");
+    eprint!("{}", run(program, arguments, input)?);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use redisbench_testkit::processes::SIGKILL;
+
     use super::*;
 
     #[test]
@@ -185,8 +151,8 @@ mod tests {
         assert_eq!(process.state(), Some('T'));
         drop(guard);
         assert_ne!(process.state(), Some('T'));
-        process.send(Signal::Kill).unwrap();
+        process.send(SIGKILL).unwrap();
         child.wait().unwrap();
-        assert!(process.send(Signal::Kill).is_err());
+        assert!(process.send(SIGKILL).is_err());
     }
 }

@@ -9,13 +9,13 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, message};
 use redisbench_e2e::cluster::{Cluster, repository};
-use redisbench_e2e::json::{count, list, merge};
+use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within, wait};
+use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
 /// The bandwidth of every pod in each direction, in bits per second: as in the example.
@@ -37,7 +37,7 @@ fn more_shards_than_one_find_the_limit_of_the_target() {
         namespace.apply(std::slice::from_ref(&manifest)).await?;
         let benchmark = Benchmark::named(&namespace, "beyond-one-host");
         let object = benchmark.succeeded(Duration::from_secs(420)).await?;
-        let trials = by_shards(&namespace, &object).await?;
+        let trials = by_shards(&benchmark, &object).await?;
         let found = message(&object, "Finished");
         report(&trials, (down, up, limit), found)?;
         check(&trials, found)
@@ -59,12 +59,12 @@ struct Trial {
     held_back: u64,
 }
 
-async fn by_shards(namespace: &TestNamespace, object: &Value) -> Result<Vec<Trial>> {
+async fn by_shards(benchmark: &Benchmark, object: &Value) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
     for line in list(object, "/status/trials") {
         let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
         let shards = line["parameters"]["shards.count"].as_str().context("a trial without its shards")?;
-        let generators = generators(namespace, object, count(line, "/index")?).await?;
+        let generators = generators(benchmark, count(line, "/index")?).await?;
         let most = |field: &str| generators.iter().filter_map(|one| one[field].as_u64()).max().unwrap_or_default();
         trials.push(Trial {
             shards: shards.parse()?,
@@ -82,18 +82,9 @@ async fn by_shards(namespace: &TestNamespace, object: &Value) -> Result<Vec<Tria
 }
 
 /// The shards' measurements of themselves in a trial's full result, which is saved beside the table.
-async fn generators(namespace: &TestNamespace, object: &Value, trial: u64) -> Result<Vec<Value>> {
+async fn generators(benchmark: &Benchmark, trial: u64) -> Result<Vec<Value>> {
     let named = format!("trial-{trial}.result.json");
-    let mut whole = String::new();
-    for artifact in list(object, "/status/artifacts") {
-        let key = artifact["name"].as_str().unwrap_or_default();
-        if !key.starts_with(&named) {
-            continue;
-        }
-        let map: ConfigMap = namespace.api().get(artifact["configMap"].as_str().unwrap_or_default()).await?;
-        let part = map.data.as_ref().and_then(|data| data.get(key));
-        whole.push_str(part.with_context(|| format!("no {key} in the ConfigMap that the status names"))?);
-    }
+    let whole = benchmark.artifact(&named).await?;
     let folder = Cluster::get().cache().join("beyond-one-host");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(named), &whole)?;
@@ -202,7 +193,7 @@ async fn what_shards_ask_for(namespace: &TestNamespace, example: &Value) -> Resu
         "measurement": {"probe": false},
         "load": {"duration": "5s", "warmup": "2s"},
     });
-    merge(&mut manifest["spec"], &changes);
+    merge(&mut manifest["spec"], changes);
     namespace.apply(&[manifest]).await?;
     let object = Benchmark::named(namespace, name).succeeded(SOON).await?;
     // In hundredths of a per cent of a processor.

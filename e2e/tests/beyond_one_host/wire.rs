@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use redisbench_e2e::faults::Process;
+use redisbench_testkit::processes::Running;
 
 /// Packets whose payload begins with a command of two words, the first being GET: requests, but none of the commands that connecting and
 /// preloading send.
@@ -17,15 +18,13 @@ const REQUESTS: &str = "tcp dst port 6379 and tcp[((tcp[12] & 0xf0) >> 2) + 8 : 
 const PACKETS: &str = "4000";
 
 /// tcpdump in a pod's network. Ended on drop.
-pub struct Capture {
-    program: Child,
-}
+pub struct Capture(Running);
 
 impl Capture {
     /// Starts to capture the requests to `pod`.
     pub fn begin(pod: &Pod) -> Result<Self> {
         let pid = Process::of(pod)?.pid.to_string();
-        let mut program = Command::new("nsenter")
+        let program = Command::new("nsenter")
             .args([
                 "--target", &pid, "--net", "--", "tcpdump", "-n", "-tt", "-q", "-i", "eth0", "-c", PACKETS, REQUESTS,
             ])
@@ -33,20 +32,21 @@ impl Capture {
             .stderr(Stdio::piped())
             .spawn()
             .context("failed to start tcpdump")?;
+        let mut program = Running(program);
         let mut said = String::new();
-        let mut errors = BufReader::new(program.stderr.take().context("no standard error")?);
+        let mut errors = BufReader::new(program.0.stderr.take().context("no standard error")?);
         while !said.contains("listening on") {
             said.clear();
             ensure!(errors.read_line(&mut said)? > 0, "tcpdump ended before it listened");
         }
         // Drain its later output.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
-        Ok(Self { program })
+        Ok(Self(program))
     }
 
     /// The time of each client's first request on the kernel's clock, by the client's address.
     pub fn first_requests(mut self, clients: usize) -> Result<BTreeMap<String, Duration>> {
-        let output = BufReader::new(self.program.stdout.take().context("no standard output")?);
+        let output = BufReader::new(self.0.0.stdout.take().context("no standard output")?);
         let mut first = BTreeMap::new();
         for line in output.lines() {
             let line = line?;
@@ -60,13 +60,5 @@ impl Capture {
             }
         }
         anyhow::bail!("the first {PACKETS} requests came from {} clients: {first:?}", first.len())
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.program.kill();
-        let _ = self.program.wait();
     }
 }

@@ -10,4 +10,3 @@ mod nodes;
 mod operator_killed;
 mod operator_replaced;
 mod shards;
-mod stage;

@@ -10,6 +10,7 @@ use redisbench_e2e::benchmark::{SOON, shards};
 use redisbench_e2e::faults::{Expected, Part, Report, lasts, operator};
 use redisbench_e2e::json::count;
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone};
+use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
 const PROMISED: &str =
@@ -26,22 +27,19 @@ struct Places {
 }
 
 /// Creates a benchmark. With `operator_too` the operator is on the victim's node, otherwise on that of Redis.
-async fn place(namespace: &TestNamespace, operator_too: bool, spec: Value) -> Result<Places> {
+async fn place(namespace: &TestNamespace, operator_too: bool, mut spec: Value) -> Result<Places> {
     let operators = operator::leader(&namespace.client).await?;
     let operators = node_of(&operators)?;
     let nodes: Api<Node> = Api::all(namespace.client.clone());
     let names: Vec<String> = nodes.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
     let other = names.iter().find(|name| **name != operators).context("only one node")?;
     let (redis, victim) = if operator_too { (other, &operators) } else { (&operators, other) };
-    redis::standalone_on(namespace, "redis", redis).await?;
+    let there = json!({"kubernetes.io/hostname": redis});
+    redis::standalone_with(namespace, "redis", |pod| pod["nodeSelector"] = there).await?;
     let elsewhere = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [redis]});
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}}});
-    let mut spec = spec;
-    redisbench_e2e::json::merge(
-        &mut spec,
-        &json!({"shards": {"placement": "OnePerNode", "template": {"affinity": affinity}}}),
-    );
+    merge(&mut spec, json!({"shards": {"placement": "OnePerNode", "template": {"affinity": affinity}}}));
     let benchmark = Benchmark::create(namespace, "node", &spec).await?;
     benchmark.measuring().await?;
     let on_victim = |pod: &Pod| node_of(pod).is_ok_and(|node| node == *victim);

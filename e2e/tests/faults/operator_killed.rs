@@ -8,12 +8,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
-use redisbench_e2e::faults::{CONTROL, Expected, Lag, Process, Report, Server, Signal, operator};
+use redisbench_e2e::faults::{CONTROL, Cut, Expected, Lag, Process, Report, Server, operator};
 use redisbench_e2e::json::{count, text};
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone, wait};
+use redisbench_testkit::processes::SIGKILL;
 use serde_json::{Value, json};
-
-use crate::stage::{held_collecting, shards, start_recorded};
 
 /// The delay of the start's calls to the held shards, in which the test must observe that the start is recorded.
 const LAG: Duration = Duration::from_millis(900);
@@ -58,14 +57,26 @@ async fn nearly_started(namespace: &TestNamespace) -> Result<(Benchmark, Vec<Lag
     Ok((benchmark, lags))
 }
 
+/// Waits until all shards' pods are running, and returns them.
+async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
+    wait::answer("running shards", SOON, || async {
+        let pods = benchmark.pods().await?;
+        let runs = |pod: &&Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        Ok((pods.iter().filter(runs).count() == number).then_some(pods))
+    })
+    .await
+}
+
 /// Kills the operator once the start is recorded, holds the calls in transit, and checks which shards start.
 async fn kill_when_recorded(namespace: &TestNamespace, benchmark: &Benchmark, lags: &[Lag]) -> Result<()> {
     let victim = Process::of(&operator::leader(&namespace.client).await?)?;
-    let object = start_recorded(benchmark).await?;
+    // Its instant may not have come yet.
+    let recorded = |o: &Value| o.pointer("/status/trial/startAt").is_some() || is_finished(o);
+    let object = benchmark.wait("a start recorded", SOON, recorded).await?;
     // The call reaches the one without a delay now, and the others only after the whole delay.
     tokio::time::sleep(LAG / 3).await;
     lags.iter().try_for_each(Lag::hold)?;
-    victim.send(Signal::Kill)?;
+    victim.send(SIGKILL)?;
     let start: Timestamp = text(&object, "/status/trial/startAt")?.parse()?;
     // A start after its instant is refused, so from then on no other shard can begin this attempt.
     let wait = Duration::try_from(start.duration_since(Timestamp::now())).unwrap_or_default();
@@ -110,4 +121,14 @@ fn while_collecting() {
         report.close(&Expected::default()).await?;
         Ok(())
     });
+}
+
+/// One of two shards has returned its final snapshot; the other's cannot be fetched until the cut heals.
+async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
+    benchmark.measuring().await?;
+    let cut = Cut::make(&shards(benchmark, 2).await?[1], CONTROL)?;
+    let collecting = |o: &Value| phase(o) == "Collecting" || is_finished(o);
+    let object = benchmark.wait("collecting", SOON, collecting).await?;
+    ensure!(!is_finished(&object), "finished without its last snapshot: {}", object["status"]);
+    Ok(cut)
 }

@@ -13,9 +13,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[test]
 fn targets_that_cannot_be_measured_fail_soon() {
     run(|namespace| async move {
-        let secret = |name: &str, key: &str, value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {key: value}});
-        let conf = secret("redis-conf", "redis.conf", "requirepass right\n");
-        namespace.apply(&[conf, secret("wrong", "password", "wrong")]).await?;
+        namespace.secret("redis-conf", json!({"redis.conf": "requirepass right\n"})).await?;
+        namespace.secret("wrong", json!({"password": "wrong"})).await?;
         tokio::try_join!(redis::configured(&namespace, "locked", "redis-conf"), redis::standalone(&namespace, "open"))?;
         let target = |kind: &str, endpoint: &str| json!([{"name": "t", "type": kind, "endpoints": [endpoint]}]);
         let mut wrong_password = target("Standalone", "locked:6379");

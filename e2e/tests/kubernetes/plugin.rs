@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use redisbench_e2e::benchmark::{SOON, manifest, phase};
-use redisbench_e2e::tools::Plugin;
+use redisbench_e2e::tools::Running;
 use redisbench_e2e::{Benchmark, redis, run};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn the_plugin_runs_a_manifest_to_its_end() {
         redis::standalone(&namespace, "redis").await?;
         let manifest = manifest("plugged", &json!({"load": {"duration": "3s"}}));
         let ended =
-            Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?.ended().await?;
+            Running::plugin(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?.ended().await?;
         ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
         let object = Benchmark::named(&namespace, "plugged").succeeded(Duration::from_secs(5)).await?;
         let rate = object["status"]["summary"]["rate"].as_str().context("no rate")?;
@@ -26,7 +26,7 @@ fn the_plugin_runs_a_manifest_to_its_end() {
 
 async fn refuses_a_bad_manifest(namespace: &str) -> Result<()> {
     let bad = manifest("bad", &json!({"load": {"connections": 1}}));
-    let ended = Plugin::start(&["run", "-f", "-", "-n", namespace], &bad.to_string()).await?.ended().await?;
+    let ended = Running::plugin(&["run", "-f", "-", "-n", namespace], &bad.to_string()).await?.ended().await?;
     ensure!(ended.code == 2, "exit {} for a bad manifest: {}", ended.code, ended.errors);
     ensure!(ended.errors.contains("spec.load.connections"), "the field is not named: {}", ended.errors);
     Ok(())
@@ -37,10 +37,10 @@ fn interrupting_the_plugin_aborts_the_benchmark() {
     run(|namespace| async move {
         redis::standalone(&namespace, "redis").await?;
         let manifest = manifest("interrupted", &json!({"load": {"duration": "10m"}}));
-        let plugin = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?;
+        let plugin = Running::plugin(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?;
         let benchmark = Benchmark::named(&namespace, "interrupted");
         benchmark.running().await?;
-        plugin.interrupt().await?;
+        plugin.interrupt()?;
         let ended = plugin.ended().await?;
         ensure!(ended.code == 1, "exit {} after an abort: {}", ended.code, ended.errors);
         let object = benchmark.finished(SOON).await?;
@@ -52,7 +52,7 @@ fn interrupting_the_plugin_aborts_the_benchmark() {
 
 /// Runs the plugin in `namespace`, and returns its output if it exits with `code`.
 async fn says(namespace: &str, code: i32, arguments: &[&str]) -> Result<String> {
-    let ended = Plugin::start(&[arguments, &["-n", namespace]].concat(), "").await?.ended().await?;
+    let ended = Running::plugin(&[arguments, &["-n", namespace]].concat(), "").await?.ended().await?;
     ensure!(ended.code == code, "{arguments:?}: exit {} and {}", ended.code, ended.errors);
     Ok(ended.output + &ended.errors)
 }
@@ -75,7 +75,7 @@ fn the_plugin_shows_and_aborts_what_runs() {
         says(place, 0, &["logs", "shown", "--shard", "0"]).await?;
         let refused = says(place, 2, &["abort", "shown"]).await?;
         ensure!(refused.contains("use --yes"), "{refused}");
-        let watch = Plugin::start(&["watch", "shown", "-n", place], "").await?;
+        let watch = Running::plugin(&["watch", "shown", "-n", place], "").await?;
         let aborted = says(place, 0, &["abort", "shown", "--yes"]).await?;
         ensure!(aborted.contains("shown is Aborted"), "{aborted}");
         // The watch ends with the benchmark, and prints the same as `result`.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use redisbench_e2e::accounts::{sent, served};
+use redisbench_e2e::accounts::check_served;
 use redisbench_e2e::benchmark::{check_numbers, histogram, phase};
 use redisbench_e2e::cluster::repository;
 use redisbench_e2e::json::{count, list, text};
@@ -26,7 +26,7 @@ fn quickstart() {
         let object = benchmark.succeeded(Duration::from_secs(5)).await?;
         check_columns(&namespace, &kind).await?;
         check_events(&namespace, name).await?;
-        check_full_result(&benchmark, &object).await?;
+        check_full_result(&namespace, &benchmark, &object).await?;
         check_metrics(&namespace, name, &object).await
     });
 }
@@ -55,9 +55,9 @@ async fn check_events(namespace: &TestNamespace, name: &str) -> Result<()> {
 }
 
 /// Checks the full result against the status and the server's counts.
-async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> {
+async fn check_full_result(namespace: &TestNamespace, benchmark: &Benchmark, object: &Value) -> Result<()> {
     let result = &object["status"]["result"];
-    let full = benchmark.full_result().await?;
+    let full: Value = serde_json::from_str(&benchmark.artifact("result.json").await?)?;
     for pointer in ["/requests", "/responseTime", "/histogram"] {
         let (shown, whole) = (result.pointer(pointer), full.pointer(&format!("/result{pointer}")));
         ensure!(
@@ -69,10 +69,7 @@ async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> 
     // The maximum is the highest value of its bucket.
     let longest = count(result, "/responseTime/maxNanoseconds")?;
     ensure!(merged.max() == merged.highest_equivalent(longest), "the maximum {longest} is not that of the histogram");
-    let served = served(&benchmark.server_calls("deployment/redis").await?);
-    let sent = sent(object)?;
-    ensure!(served == sent, "the server counted {served} requests, the benchmark {sent}: {result}");
-    Ok(())
+    check_served(namespace, &[object]).await
 }
 
 async fn check_metrics(namespace: &TestNamespace, name: &str, object: &Value) -> Result<()> {

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams};
-use kube::{Resource, ResourceExt};
-use redisbench_e2e::accounts::{sent, served};
+use redisbench_e2e::accounts::check_served;
 use redisbench_e2e::benchmark::{SOON, check_numbers, condition, message, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
 use redisbench_e2e::faults::{Expected, Report, Server};
@@ -32,10 +31,7 @@ fn a_killed_operator_loses_nothing() {
             object["status"]
         );
         ensure!(count(&object, "/status/result/requests/scheduled")? == 400 * 12, "not all of the run: {object}");
-        let sent = sent(&object)?;
-        let served = served(&benchmark.server_calls("deployment/redis").await?);
-        ensure!(served == sent, "the server counted {served} requests, the benchmark {sent}");
-        Ok(())
+        check_served(&namespace, &[&object]).await
     });
 }
 
@@ -151,38 +147,12 @@ async fn pods_gone(namespace: &TestNamespace, benchmark: &Benchmark) -> Result<(
 fn a_deletion_leaves_nothing() {
     run(|namespace| async move {
         let benchmark = Benchmark::measured(&namespace, "deleted", &json!({"load": {"duration": "120s"}})).await?;
+        let promised = "the load stops, and all owned objects are deleted";
+        let mut report = Report::open(&namespace, &benchmark, "deleted while Running", promised).await?;
         namespace.kubectl(&["delete", "redisbenchmark", "deleted", "--wait=true", "--timeout=30s"]).await?;
+        report.fault_ended();
         benchmark.gone(Duration::from_secs(5)).await?;
-        let limit = Duration::from_secs(60);
-        wait::answer("without the benchmark's children", limit, || async {
-            let left = [
-                children::<Job>(&namespace).await?,
-                children::<Secret>(&namespace).await?,
-                children::<ConfigMap>(&namespace).await?,
-                shard_pods(&namespace).await?,
-            ]
-            .concat();
-            if left.is_empty() { Ok(Some(())) } else { anyhow::bail!("left: {left:?}") }
-        })
-        .await
+        let cleared = tokio::time::timeout(Duration::from_secs(60), report.close_deleted());
+        cleared.await.context("it has children after a minute")?
     });
-}
-
-/// Names of the objects of a kind that are owned by a benchmark.
-async fn children<K>(namespace: &TestNamespace) -> Result<Vec<String>>
-where
-    K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + k8s_openapi::serde::de::DeserializeOwned,
-    K::DynamicType: Default,
-{
-    let all = namespace.api::<K>().list(&ListParams::default()).await?;
-    let owned = |object: &&K| object.owner_references().iter().any(|owner| owner.kind == "RedisBenchmark");
-    Ok(all.items.iter().filter(owned).map(ResourceExt::name_any).collect())
-}
-
-async fn shard_pods(namespace: &TestNamespace) -> Result<Vec<String>> {
-    let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
-    Ok(namespace.api::<Pod>().list(&of_jobs).await?.items.iter().map(ResourceExt::name_any).collect())
 }

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::{DynamicObject, PostParams};
 use redisbench_e2e::benchmark::manifest;
-use redisbench_e2e::json::merge;
 use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, TestNamespace, run};
+use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
 #[test]
@@ -73,7 +73,7 @@ fn each_rule_refuses_what_breaks_it_and_nothing_else() {
             let mut object = manifest("case", &json!({}));
             object["spec"] = parsed("BASE")?;
             let changed = if change["metadata"].is_object() { &mut object } else { &mut object["spec"] };
-            merge(changed, &change);
+            merge(changed, change);
             Ok(object)
         };
         for case in CASES.lines().filter(|line| line.contains(" | ")) {

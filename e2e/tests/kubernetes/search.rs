@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
+use anyhow::{Result, bail, ensure};
 use redisbench_e2e::benchmark::{SOON, condition, manifest, message};
 use redisbench_e2e::json::{count, list, text};
-use redisbench_e2e::tools::Plugin;
+use redisbench_e2e::tools::Running;
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within};
 use serde_json::{Value, json};
 
@@ -52,7 +51,7 @@ fn a_rate_that_holds_is_confirmed_three_times() {
             "load": {"openLoop": null, "duration": null, "warmup": "2s"},
         });
         let manifest = manifest("search", &search).to_string();
-        let ended = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
+        let ended = Running::plugin(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
         let object = Benchmark::named(&namespace, "search").succeeded(SOON).await?;
         ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
         ensure!(object["status"]["search"]["ending"] == "MaxPassed", "{}", object["status"]["search"]);
@@ -68,7 +67,8 @@ fn a_rate_that_holds_is_confirmed_three_times() {
 #[ignore = "depends on how busy the machine is: make test-faults"]
 fn a_known_capacity_is_found_with_the_target_as_its_limit() {
     run_within(LIMIT, |namespace| async move {
-        redis::standalone_of(&namespace, "redis", "1").await?;
+        let one_processor = |pod: &mut Value| pod["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
+        redis::standalone_with(&namespace, "redis", one_processor).await?;
         for name in ["search", "again"] {
             let object = found(&namespace, name).await?;
             if object["status"]["search"]["limitedBy"] == "Target" {
@@ -79,7 +79,7 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
                 return Ok(());
             }
             // If the limit was not reached, it must not be reported.
-            let busy = busiest(&namespace, &object).await?;
+            let busy = busiest(&Benchmark::named(&namespace, name), &object).await?;
             ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
         }
         bail!("the server or the shards had no processor for themselves");
@@ -89,7 +89,7 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
 /// Runs the search with the plugin, and checks everything that does not depend on other work on the machine.
 async fn found(namespace: &TestNamespace, name: &str) -> Result<Value> {
     let manifest = manifest(name, &search()).to_string();
-    let ended = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
+    let ended = Running::plugin(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
     let object = Benchmark::named(namespace, name).succeeded(SOON).await?;
     let found = &object["status"]["search"];
     // Other work delayed the shards, and the answer reports that.
@@ -118,17 +118,13 @@ async fn found(namespace: &TestNamespace, name: &str) -> Result<Value> {
 }
 
 /// The server's CPU usage in the busiest of the steps at the first bad rate, in hundredths of a per cent of a processor.
-async fn busiest(namespace: &TestNamespace, object: &Value) -> Result<u64> {
+async fn busiest(benchmark: &Benchmark, object: &Value) -> Result<u64> {
     let bad = count(object, "/status/search/firstBadPerSecond")?;
     let mut busiest = 0;
     for step in list(object, "/status/trials") {
         if count(&step["search"], "/ratePerSecond")? == bad {
             let name = format!("trial-{}.result.json", count(step, "/index")?);
-            let artifact = list(object, "/status/artifacts").iter().find(|one| one["name"] == name.as_str());
-            let map = text(artifact.with_context(|| format!("no {name}"))?, "/configMap")?;
-            let map: ConfigMap = namespace.api().get(map).await?;
-            let data = map.data.unwrap_or_default();
-            let full: Value = serde_json::from_str(data.get(&name).context("an empty artifact")?)?;
+            let full: Value = serde_json::from_str(&benchmark.artifact(&name).await?)?;
             busiest = busiest.max(count(&full, "/result/nodes/0/server/cpuMeanBasisPoints")?);
         }
     }

@@ -5,7 +5,6 @@ use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use redisbench_e2e::accounts::sent;
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::json::list;
-use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, redis, run};
 use serde_json::json;
 
@@ -39,8 +38,7 @@ fn mutual_tls_and_a_user() {
             ("redis-client", json!({"tls.crt": client, "tls.key": client_key})),
             ("redis-auth", json!({"username": "bench", "password": "secret"})),
         ] {
-            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
-            kubectl_with_input(&["-n", &namespace.name, "create", "-f", "-"], &secret.to_string()).await?;
+            namespace.secret(name, data).await?;
         }
         redis::secure(&namespace, "redis", "redis-conf").await?;
         let target = json!([{
@@ -60,7 +58,7 @@ fn mutual_tls_and_a_user() {
         let noted = list(&object, "/status/verdict/reasons").iter().any(|reason| reason["reason"] == "NotVerified");
         ensure!(!noted, "the certificate was verified, but the verdict has NotVerified: {object}");
         // The deletion of the keys is counted separately.
-        let calls = benchmark.server_calls("deployment/redis").await?;
+        let calls = redis::calls(&namespace, "deployment/redis").await?;
         let served: u64 = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum();
         ensure!(served == sent(&object)?, "the server counted {calls:?}: {object}");
         let left = redis::cli(&namespace, "deployment/redis", &["dbsize"]).await?;

@@ -32,7 +32,7 @@ fn two_presets_are_two_verified_trials_of_one_run() {
         let others = names(benchmark.pods().await?).into_iter().any(|pod| !pods.contains(&pod));
         ensure!(!others, "other pods run the second trial");
         let object = benchmark.succeeded(SOON).await?;
-        let calls = benchmark.server_calls("deployment/redis").await?;
+        let calls = redis::calls(&namespace, "deployment/redis").await?;
         let trials = list(&object, "/status/trials");
         ensure!(trials.len() == 2, "{} trials of two: {object}", trials.len());
         for ((index, preset), trial) in (0..).zip(["set", "incr"]).zip(trials) {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use redisbench_e2e::cluster::{Cluster, SYSTEM, repository};
+use redisbench_e2e::tools::Running;
 use redisbench_e2e::wait;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// The Service of the operator's metrics.
@@ -77,19 +78,11 @@ impl Prometheus {
 
 /// Runs `promtool`; returns its standard output.
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
-    let mut child = Command::new(program("promtool"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .context("failed to start promtool")?;
-    child.stdin.take().context("no standard input")?.write_all(input.as_bytes()).await?;
-    let output = child.wait_with_output().await?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    ensure!(output.status.success(), "promtool {arguments:?} failed: {}{}", text(&output.stdout), text(&output.stderr));
-    Ok(text(&output.stdout))
+    let mut command = Command::new(program("promtool"));
+    command.args(arguments);
+    let ended = Running::start(command, input).await?.ended().await?;
+    ensure!(ended.code == 0, "promtool {arguments:?} failed: {}{}", ended.output, ended.errors);
+    Ok(ended.output)
 }
 
 /// Of the cluster's own cache, because no other cluster has Prometheus.
@@ -102,7 +95,7 @@ async fn proxy() -> Result<(Child, String)> {
     let cluster = Cluster::get();
     let mut child = Command::new(cluster.program("kubectl"))
         .args(["proxy", "--port=0"])
-        .env("KUBECONFIG", cluster.kubeconfig())
+        .env("KUBECONFIG", &cluster.kubeconfig)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use redisbench_testkit::servers::RedisServer;
+use redisbench_testkit::servers::{RedisServer, calls};
 
 use crate::bench::Bench;
 use crate::clients::preload;
@@ -129,7 +129,6 @@ impl Watch {
     fn answered(&mut self) -> anyhow::Result<u64> {
         let text: String =
             redis::cmd("INFO").arg("commandstats").query(&mut self.0).context("failed to get redis-server's counts")?;
-        let calls = text.split("cmdstat_get:calls=").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
-        Ok(calls.unwrap_or(0))
+        Ok(calls(&text).get("get").copied().unwrap_or(0))
     }
 }

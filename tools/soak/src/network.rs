@@ -2,12 +2,12 @@
 //! process.
 
 use std::env;
-use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Context as _;
+use redisbench_testkit::processes::run;
 
 use crate::fault::Cut;
 
@@ -30,18 +30,18 @@ impl Network {
     pub fn enter() -> anyhow::Result<Self> {
         if env::var_os(INSIDE).is_none() {
             for (tool, version) in [("ip", "-V"), ("nft", "-v"), ("mount", "-V")] {
-                command(tool, &[version])?;
+                run(tool, &[version], "")?;
             }
             let root = ["--net", "--mount", "--"];
             let user = ["--map-root-user", "--net", "--mount", "--"];
-            let is_root = command("unshare", &[&root[..], &["true"]].concat()).is_ok();
+            let is_root = run("unshare", &[&root[..], &["true"]].concat(), "").is_ok();
             let namespaces = if is_root { &root[..] } else { &user };
-            command("unshare", &[namespaces, &["true"]].concat())?;
+            run("unshare", &[namespaces, &["true"]].concat(), "")?;
             let mut again = Command::new("unshare");
             again.args(namespaces).arg(env::current_exe()?).args(env::args_os().skip(1)).env(INSIDE, "");
             return Err(again.exec()).context("failed to run this program in its own network");
         }
-        command("ip", &["link", "set", "lo", "up"])?;
+        run("ip", &["link", "set", "lo", "up"], "")?;
         let mut network = Self { own: true, cuts: Vec::new() };
         network.apply()?;
         Ok(network)
@@ -104,17 +104,7 @@ impl Network {
              type filter hook input priority 0\n{}\n}}\n}}\n",
             rules.join("\n")
         );
-        let mut nft = Command::new("nft")
-            .args(["-f", "-"])
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("failed to start nft")?;
-        if let Some(mut stdin) = nft.stdin.take() {
-            stdin.write_all(text.as_bytes())?;
-        }
-        let output = nft.wait_with_output()?;
-        anyhow::ensure!(output.status.success(), "nft: {}", String::from_utf8_lossy(&output.stderr));
+        run("nft", &["-f", "-"], &text)?;
         Ok(())
     }
 }
@@ -127,36 +117,20 @@ impl SmallDisk {
     /// Mounts it.
     pub fn mount(directory: &Path, kib: u64) -> anyhow::Result<Self> {
         let (size, place) = (format!("size={kib}k"), directory.to_string_lossy());
-        command("mount", &["-t", "tmpfs", "-o", &size, "soak", &place])?;
+        run("mount", &["-t", "tmpfs", "-o", &size, "soak", &place], "")?;
         Ok(Self(directory.to_owned()))
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        if let Err(error) = command("umount", &[&self.0.to_string_lossy()]) {
-            eprintln!("warning: {error:#}");
+        if let Err(error) = run("umount", &[&self.0.to_string_lossy()], "") {
+            eprintln!("warning: {error}");
         }
     }
 }
 
-/// Runs a tool to its end.
-pub fn command(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("failed to start {program}"))?;
-    anyhow::ensure!(
-        output.status.success(),
-        "{program} {}: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
-}
-
 /// Whether processes can have their own monotonic clocks, tested with the tool that sets them.
 pub fn has_clocks() -> bool {
-    command("unshare", &["--time", "--monotonic", "1", "true"]).is_ok()
+    run("unshare", &["--time", "--monotonic", "1", "true"], "").is_ok()
 }

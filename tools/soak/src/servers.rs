@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redisbench_testkit::servers::{RedisCluster, RedisServer, connect};
+use redisbench_testkit::servers::{RedisCluster, RedisServer, calls, connect};
 
 use crate::scenario::PASSWORD;
 
@@ -115,10 +115,7 @@ impl Server {
     /// Records the counts of executed commands. Returns whether the server replied.
     pub fn sample(&mut self) -> bool {
         let Ok(text) = self.ask::<String>(&["INFO", "commandstats"]) else { return false };
-        let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
-        self.seen = lines
-            .filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?)))
-            .collect();
+        self.seen = calls(&text);
         true
     }
 
