@@ -63,7 +63,6 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
     object
 }
 
-/// A benchmark on the cluster.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
     namespace: TestNamespace,
@@ -213,12 +212,10 @@ pub fn shards(object: &Value, state: &str) -> Option<u64> {
     object["status"]["shards"][state].as_u64()
 }
 
-/// The status of a condition.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     of_condition(object, kind, "status")
 }
 
-/// The reason of a condition.
 pub fn reason<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     of_condition(object, kind, "reason")
 }
@@ -232,12 +229,10 @@ fn of_condition<'a>(object: &'a Value, kind: &str, field: &str) -> Option<&'a st
     list(object, "/status/conditions").iter().find(|condition| condition["type"] == kind)?[field].as_str()
 }
 
-/// Whether the condition Finished is true.
 pub fn is_finished(object: &Value) -> bool {
     condition(object, "Finished") == Some("True")
 }
 
-/// The index of a shard's pod.
 pub fn shard_index(pod: &Pod) -> u32 {
     let index = pod.annotations().get("batch.kubernetes.io/job-completion-index");
     index.and_then(|index| index.parse().ok()).unwrap_or(u32::MAX)

@@ -105,7 +105,6 @@ fn cache_folder() -> PathBuf {
     env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from)
 }
 
-/// The root of the repository.
 pub fn repository() -> PathBuf {
     let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_root.parent().unwrap_or(crate_root).to_owned()

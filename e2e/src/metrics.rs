@@ -10,7 +10,6 @@ use kube::{Api, ResourceExt};
 use crate::cluster::{Cluster, OPERATOR, SYSTEM};
 use crate::tools::kubectl;
 
-/// One line of the text format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The name, with suffixes such as `_total`.

@@ -22,14 +22,11 @@ const LIMIT: Duration = Duration::from_secs(240);
 /// Held by every test; exclusively by those that disturb the operator.
 static OPERATOR: RwLock<()> = RwLock::const_new(());
 
-/// The namespace of one test.
 #[derive(Clone)]
 pub struct TestNamespace {
     pub name: String,
-    /// The test's name.
     pub test: String,
     pub client: Client,
-    /// When the test began.
     pub began: Timestamp,
 }
 
@@ -127,7 +124,6 @@ impl TestNamespace {
         Api::namespaced(self.client.clone(), &self.name)
     }
 
-    /// The benchmarks of this namespace.
     pub fn benchmarks(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("redisbench.dev", "v1alpha1", "RedisBenchmark");
         let resource = ApiResource::from_gvk_with_plural(&kind, "redisbenchmarks");

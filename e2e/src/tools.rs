@@ -40,7 +40,6 @@ async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: &str) -> Re
     Ok(ended.output)
 }
 
-/// A running program.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -88,7 +87,6 @@ impl Running {
         Ok(())
     }
 
-    /// Waits for its end.
     pub async fn ended(self) -> Result<Ended> {
         let output = tokio::time::timeout(LIMIT, self.child.wait_with_output())
             .await

@@ -20,7 +20,6 @@ pub use order::{Place, order};
 use crate::student::Confidence;
 use crate::summary::{Direction, Interval, mean};
 
-/// The parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The metrics, in the order of each trial's values.

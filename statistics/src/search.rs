@@ -52,7 +52,6 @@ pub struct Step<W> {
     pub outcome: Outcome<W>,
 }
 
-/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<W> {
     /// The objective held.
@@ -78,14 +77,11 @@ pub enum Next<W> {
         /// The number of this confirmation, from 1.
         nth: u32,
     },
-    /// The search has ended.
     Done(Answer<W>),
 }
 
-/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<W> {
-    /// How it ended.
     pub ending: Ending<W>,
     /// The highest confirmed rate, or else the highest that passed.
     pub last_good: Option<u64>,
@@ -106,7 +102,6 @@ pub struct Bad<W> {
     pub why: W,
 }
 
-/// How a search ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending<W> {
     /// `last_good` is the answer.
@@ -163,7 +158,6 @@ struct Search<W> {
     /// The widest bracket that is not halved any more, and the step down: a ratio above 1.
     stride: f64,
     good: Option<u64>,
-    /// All rates that passed.
     passed: Vec<u64>,
     confirmed: Option<u64>,
     /// Sorted by rate.

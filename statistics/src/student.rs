@@ -9,7 +9,6 @@ const WHOLE: u32 = 10_000;
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// 95 %.
     pub const USUAL: Self = Self(0.95);
 
     /// From hundredths of a per cent, such as 9500. None if it is not between 0 and 10000, both excluded.

@@ -19,7 +19,6 @@ pub enum Shaped {
     Downlink,
 }
 
-/// A link's capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub shaped: Shaped,

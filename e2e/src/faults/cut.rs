@@ -69,7 +69,6 @@ impl Cut {
         Ok(Self { _table: Table::add(Network::of(pod)?, &chains(port))? })
     }
 
-    /// Removes the cut.
     pub fn heal(self) {
         drop(self);
     }

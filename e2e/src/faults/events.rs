@@ -9,7 +9,6 @@ use crate::benchmark::{phase, reason};
 use crate::json::list;
 use crate::namespace::TestNamespace;
 
-/// The number of events per reason.
 pub type Told = BTreeMap<String, u64>;
 
 /// The events of the object with this UID.

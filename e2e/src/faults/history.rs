@@ -30,7 +30,6 @@ pub struct History {
 }
 
 impl History {
-    /// Starts to watch.
     pub fn begin(namespace: &TestNamespace, name: &str, uid: &str) -> Self {
         let states: Arc<Mutex<Vec<State>>> = Arc::default();
         let (api, name, wanted, kept) = (namespace.benchmarks(), name.to_owned(), uid.to_owned(), states.clone());

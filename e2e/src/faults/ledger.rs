@@ -26,9 +26,7 @@ pub struct Ledger {
     pub recovered: String,
     /// Remaining objects of the run.
     pub left: String,
-    /// The published events.
     pub events: String,
-    /// The name of the test.
     pub test: String,
 }
 

@@ -61,12 +61,10 @@ pub async fn fresh(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The number of restarts of the operator's container.
 pub fn restarts(pod: &Pod) -> i32 {
     first_status(pod).map_or(0, |status| status.restart_count)
 }
 
-/// Whether its container is ready.
 pub fn is_ready(pod: &Pod) -> bool {
     first_status(pod).is_some_and(|status| status.ready)
 }

@@ -40,7 +40,6 @@ impl Process {
         found.with_context(|| format!("no process of pod {} on this machine", pod.name_any()))
     }
 
-    /// Sends a signal.
     pub fn send(&self, number: i32) -> Result<()> {
         ensure!(self.is_alive(), "process {} has ended", self.pid);
         ensure!(signal(self.pid.cast_signed(), number), "failed to send signal {number} to process {}", self.pid);
@@ -62,7 +61,6 @@ impl Process {
         Ok(guard)
     }
 
-    /// Whether it is still running.
     pub fn is_alive(&self) -> bool {
         read(self.pid).is_some_and(|(_, born)| born == self.born) && self.state() != Some('Z')
     }
@@ -77,7 +75,6 @@ impl Process {
 pub struct Stopped(Process);
 
 impl Stopped {
-    /// Continues the process.
     pub fn go_on(self) {
         drop(self);
     }

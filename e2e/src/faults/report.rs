@@ -40,11 +40,9 @@ pub enum Server {
 /// The expected state after the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The terminal phase.
     pub phase: &'a str,
     /// The allowed verdicts. Empty if nothing was measured.
     pub verdicts: &'a [&'a str],
-    /// The number of lost shards.
     pub lost: u64,
     /// Reasons of events that may occur more than once.
     pub repeat: &'a [&'a str],

@@ -55,7 +55,6 @@ pub struct Measured {
     pub in_flight_before: u64,
     /// The time discarded at its beginning.
     pub discarded: Duration,
-    /// The measured time.
     pub measured: Duration,
     /// Requests that were due in the measured time.
     pub scheduled: u64,
@@ -89,12 +88,10 @@ pub enum Judgement {
 pub enum Failure {
     /// The achieved share of the scheduled rate is too small.
     Behind {
-        /// The achieved share.
         achieved: f64,
         /// The required share.
         min: f64,
     },
-    /// The backlog grew.
     Backlog {
         /// Its growth in requests per second.
         per_second: f64,
@@ -108,7 +105,6 @@ pub enum Failure {
     },
     /// Too many requests failed.
     Errors {
-        /// Their share.
         share: f64,
         /// The allowed share.
         max: f64,
@@ -162,7 +158,6 @@ fn requests(objective: &Objective) -> f64 {
     }
 }
 
-/// Judges a step at `rate`.
 pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
     if let Some(unusable) = unusable(rate, objective, step) {
         return Judgement::Unusable(unusable);

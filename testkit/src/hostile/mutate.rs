@@ -7,12 +7,10 @@ use serde_json::{Map, Number, Value, json};
 pub struct Random(u64);
 
 impl Random {
-    /// Starts at `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

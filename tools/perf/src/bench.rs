@@ -45,7 +45,6 @@ fn length(text: &str) -> Result<f64, String> {
 pub struct Ended {
     /// User and system time of the whole process, its threads and children included.
     pub cpu: Duration,
-    /// From start to exit.
     pub wall: Duration,
     /// Its standard output, followed by its standard error.
     pub output: String,

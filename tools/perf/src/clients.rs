@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use crate::bench::Bench;
 use crate::servers::{KEYS, Kind, Servers};
 
-/// A client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Ours,
@@ -16,7 +15,6 @@ pub enum Client {
     Floor,
 }
 
-/// A load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The only operation: "get" of a key that exists, or "set" of 100 bytes.
@@ -33,18 +31,15 @@ pub struct Load {
     pub workers: usize,
 }
 
-/// The cost of a client.
 #[derive(Clone, Debug)]
 pub struct Cost {
     /// CPU time of the client per request, in microseconds.
     pub client: f64,
     /// The same of the servers.
     pub server: f64,
-    /// Number of requests.
     pub requests: u64,
     /// Requests per second, from the process's start to its end.
     pub rate: f64,
-    /// The client's output.
     pub output: String,
 }
 
@@ -64,7 +59,6 @@ impl Client {
         }
     }
 
-    /// Its command line.
     pub fn line(self, servers: &Servers, load: &Load) -> String {
         let Load { operation, connections, pipeline, requests, rate, workers } = *load;
         let certificate = servers.certificate();

@@ -84,7 +84,6 @@ fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
     }
 }
 
-/// The table of gates.
 fn table(bench: &Bench, only: &str, exact: bool) -> anyhow::Result<bool> {
     let tools = [
         machine::COMMIT,

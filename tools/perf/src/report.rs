@@ -6,7 +6,6 @@ use crate::bench::Bench;
 use crate::machine::Machine;
 use crate::table::Row;
 
-/// A table in Markdown.
 pub fn markdown<const COLUMNS: usize>(
     heads: [&str; COLUMNS],
     rows: impl IntoIterator<Item = [String; COLUMNS]>,
@@ -30,7 +29,6 @@ pub fn summary(rows: &[Row]) -> String {
     format!("{}\n{}", table(rows), floor::table(rows))
 }
 
-/// The document.
 pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
     let floor = floor::table(rows);
     let floor = if floor.is_empty() { floor } else { format!("{}\n{floor}\n", floor::INTRODUCTION) };

@@ -37,7 +37,6 @@ enum Nodes {
 pub enum Kind {
     /// `redisbench-loadgen null-server` with this number of threads.
     Null(usize),
-    /// One redis-server.
     Redis,
     /// One redis-server, loaded through TLS.
     Tls,
@@ -50,7 +49,6 @@ pub enum Kind {
 pub struct Counted {
     /// GETs and SETs executed; all commands of the null server.
     pub commands: u64,
-    /// Processor time.
     pub cpu: Duration,
 }
 
@@ -125,7 +123,6 @@ impl Servers {
         }
     }
 
-    /// Their counts so far.
     pub fn counted(&self) -> anyhow::Result<Counted> {
         let calls = |node: &RedisServer| node.calls("get") + node.calls("set");
         let (commands, processes) = match &self.nodes {

@@ -31,7 +31,6 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// After this, a generator does not catch up any more.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// A generator's run with a stall.
 #[derive(Debug)]
 struct Run {
     generator: Generator,

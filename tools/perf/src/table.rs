@@ -2,12 +2,10 @@
 
 use redisbench_statistics::summary::median;
 
-/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// One figure per run or pair, in order.
     pub samples: Vec<f64>,
-    /// Details of the figures.
     pub detail: String,
     /// The bare system calls in the same place. None if they do not apply.
     pub floor: Option<Floor>,
@@ -45,7 +43,6 @@ impl Row {
         self.verdict() != "FAIL"
     }
 
-    /// The verdict in a word.
     pub fn verdict(&self) -> &'static str {
         match (self.value(), self.gate_and_aim) {
             (None, _) => "not measured",

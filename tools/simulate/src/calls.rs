@@ -22,7 +22,6 @@ pub struct SimulatedCalls {
     pub world: Arc<World>,
     pub operator: String,
     pub freezer: Arc<Freezer>,
-    /// The runId.
     pub run: String,
     /// The epoch of its first release; 0 before.
     pub released: AtomicU64,

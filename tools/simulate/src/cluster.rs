@@ -69,7 +69,6 @@ impl Cluster {
         within.take_while(move |(path, _)| path.starts_with(kind.path()))
     }
 
-    /// All objects of `kind`.
     fn list(&self, kind: Kind) -> Vec<Value> {
         self.all(kind).map(|(_, object)| object.clone()).collect()
     }
@@ -118,7 +117,6 @@ impl Cluster {
 
 const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
-/// The address of the pod with this UID.
 pub fn address_of(uid: &str) -> IpAddr {
     let number: u32 = uid.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
     let [_, _, high, low] = number.to_be_bytes();

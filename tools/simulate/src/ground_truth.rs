@@ -67,7 +67,6 @@ impl GroundTruth {
         self.runs.entry(id.to_owned()).or_default()
     }
 
-    /// Counts a noteworthy event.
     pub fn count(&mut self, event: impl Into<String>) {
         self.events.add(event, 1);
     }

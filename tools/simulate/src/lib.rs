@@ -28,16 +28,13 @@ use crate::operators::Operators;
 use crate::triggers::Triggers;
 use crate::world::{World, lock};
 
-/// The outcome of one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The violated invariant.
     pub violation: Option<String>,
     /// How the benchmark ended: its phase, and the verdict if there is one. `Deleted` if it was deleted.
     pub ending: String,
     /// All events, one line each, if traced.
     pub trace: Vec<String>,
-    /// Calls that shards answered.
     pub calls: u64,
     /// Writes that the API server served.
     pub writes: u64,

@@ -40,7 +40,6 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     if first <= last { Ok((first, last)) } else { Err(wrong()) }
 }
 
-/// The outcomes of many seeds.
 #[derive(Default)]
 struct Sum {
     failed: BTreeMap<u64, String>,

@@ -173,7 +173,6 @@ impl Operator {
     }
 }
 
-/// The true time of day.
 fn time_of_day(world: &World) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(BEGINNING) + world.now()
 }

@@ -14,7 +14,6 @@ const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
 /// `maxStartSkew` of the scenario: the default.
 const SKEW: u64 = 20_000_000;
 
-/// The attempt of a trial in the status.
 fn attempt(trial: &Value) -> u32 {
     u32::try_from(number(&trial["attempt"])).unwrap_or(0)
 }

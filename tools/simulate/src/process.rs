@@ -56,7 +56,6 @@ impl Process {
 }
 
 impl World {
-    /// Starts a process.
     pub fn begin_process(self: &Arc<Self>, address: IpAddr, shard: u32, incarnation: &str, run: &str) {
         let offset = i64::try_from(self.number() % 1_000_000_000_000).unwrap_or(0);
         let drift = i64::try_from(self.number() % 91).unwrap_or(0) - 45;

@@ -261,7 +261,6 @@ impl Scenario {
         self.interval_seconds = pick(&mut rng, &[0, 0, 5, 5, 700]);
     }
 
-    /// The number of shards of a trial.
     pub fn shards_of(&self, trial: u32) -> u32 {
         match &self.several {
             Several::Shards(values) => values.get(trial as usize).copied().unwrap_or(self.shards),
@@ -269,7 +268,6 @@ impl Scenario {
         }
     }
 
-    /// The spec's workload.
     fn workload(&self) -> Value {
         let keys = json!({"count": 1_000});
         if self.trials == 1 || self.several != Several::Presets {

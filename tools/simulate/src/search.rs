@@ -38,7 +38,6 @@ impl Search {
         Self { min, max, tolerance_basis_points: 2_000, capacity, noise, seed: rng.random() }
     }
 
-    /// `spec.search`.
     pub fn spec(&self) -> Value {
         json!({
             "objective": {"quantile": "0.5", "max": format!("{MOST_MILLISECONDS}ms")},

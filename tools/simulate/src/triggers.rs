@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 use crate::ground_truth::Try;
 use crate::world::{Freezer, World, lock};
 
-/// Where a message is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The call does not reach the shard.

@@ -21,7 +21,6 @@ pub const BEGINNING: u64 = 1_767_225_600;
 
 /// One simulated world. It lives in one thread, so its locks are never contended.
 pub struct World {
-    /// Whether to record a trace.
     pub traced: bool,
     origin: Instant,
     rng: Mutex<StdRng>,

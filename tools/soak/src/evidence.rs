@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 
-/// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Code(i32),
@@ -15,7 +14,6 @@ pub enum Ended {
     Hung,
 }
 
-/// A fault that was applied.
 #[derive(Clone, Copy, Debug)]
 pub struct Injection {
     pub fault: Fault,
@@ -37,7 +35,6 @@ pub struct Calls {
     pub at_most: Option<u64>,
 }
 
-/// All evidence.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub ended: Ended,
@@ -46,7 +43,6 @@ pub struct Evidence {
     pub object: Option<Value>,
     pub stdout: String,
     pub stderr: String,
-    /// The shards' logs.
     pub logs: Vec<String>,
     /// None without the soak's own servers.
     pub calls: Option<Calls>,

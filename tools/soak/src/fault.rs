@@ -7,11 +7,9 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 
-/// The number of kinds.
 #[cfg(test)]
 pub const KINDS: usize = 20;
 
-/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub kind: Kind,

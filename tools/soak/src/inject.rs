@@ -13,7 +13,6 @@ use crate::servers::{self, Server, move_slots};
 /// How to undo a fault.
 #[derive(Clone, Copy, Debug)]
 pub enum Undo {
-    /// Nothing to undo.
     Done,
     /// Continue this stopped process.
     Stopped(i32),

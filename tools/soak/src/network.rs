@@ -114,7 +114,6 @@ impl Network {
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts it.
     pub fn mount(directory: &Path, kib: u64) -> anyhow::Result<Self> {
         let (size, place) = (format!("size={kib}k"), directory.to_string_lossy());
         run("mount", &["-t", "tmpfs", "-o", &size, "soak", &place], "")?;

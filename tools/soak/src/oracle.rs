@@ -25,7 +25,6 @@ pub fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<String> {
     judgement.violations
 }
 
-/// A judgement in progress.
 struct Judgement<'a> {
     scenario: &'a Scenario,
     evidence: &'a Evidence,

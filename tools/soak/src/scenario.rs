@@ -29,7 +29,6 @@ pub struct Scenario {
     pub pattern: &'static str,
     pub value_bytes: u64,
     pub preload: &'static str,
-    /// The mode of verification.
     pub verify: &'static str,
     pub on_lost: &'static str,
     pub request_timeout: Duration,
@@ -45,7 +44,6 @@ pub struct Scenario {
     pub faults: Vec<(Duration, Fault)>,
 }
 
-/// The source of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redis {
     /// One server of the soak's own.
@@ -77,7 +75,6 @@ impl Redis {
     }
 }
 
-/// The type of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Open loop, with this number of requests per second.

@@ -19,7 +19,6 @@ pub struct Server {
     running: bool,
     pub port: u16,
     password: bool,
-    /// The file for its log.
     log: PathBuf,
     /// Kept open, to control the server even when it accepts no new clients.
     connection: Option<redis::Connection>,

@@ -7,7 +7,6 @@ use crate::bench::Bench;
 use crate::machine::Machine;
 use crate::report::markdown;
 
-/// The document.
 pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
     let sections: String = pairs.iter().map(section).collect();
     format!("{}{HOW}\n{sections}", machine.header(bench, "Profile of the CPU time", "profile"))

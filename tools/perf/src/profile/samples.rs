@@ -3,7 +3,6 @@
 
 use super::symbols::Place;
 
-/// One frame of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// An address in the kernel, otherwise an offset in the file.

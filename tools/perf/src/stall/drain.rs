@@ -4,10 +4,8 @@
 //! rho is the scheduled rate divided by the rate of the answers. A request that was due t after the stop waited
 //! S - t*(1-rho). So over T seconds, the quantile q is S - (1-q)*T*(1-rho).
 
-/// A stall and its backlog.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    /// Requests due per second.
     pub rate: f64,
     /// S, in seconds.
     pub stopped: f64,

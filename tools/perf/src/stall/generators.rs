@@ -17,7 +17,6 @@ pub struct Reported {
     pub max: Option<f64>,
 }
 
-/// A generator.
 #[derive(Debug)]
 pub struct Generator {
     pub name: &'static str,

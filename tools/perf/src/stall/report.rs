@@ -10,7 +10,6 @@ pub fn line(run: &Run) -> String {
     cells(run).join(" | ")
 }
 
-/// The document.
 pub fn document(machine: &Machine, bench: &Bench, runs: &[Run]) -> String {
     let heads = ["generator", "p50", "p99", "p99.9", "max", "mean", "requests answered", "exact p99", "exact p99.9"];
     let rho = |run: &Run| Some(format!("{} {:.3}", run.generator.name, run.drain.as_ref()?.rho(0.01 * DUE)?));

@@ -96,7 +96,6 @@ impl World {
         });
     }
 
-    /// The container of pod `uid` has ended.
     pub fn container_ended(self: &Arc<Self>, uid: &str, code: i32) {
         let mut cluster = lock(&self.cluster);
         let Some((path, mut pod)) = cluster.pod(uid) else { return };
