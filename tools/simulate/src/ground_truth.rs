@@ -26,7 +26,7 @@ pub struct Started {
 }
 
 /// The true events of one run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// By try and shard.
     pub started: BTreeMap<(Try, u32), Started>,

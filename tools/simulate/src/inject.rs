@@ -63,9 +63,9 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
             }
         }
         Fault::ApiAway { time } => {
-            world.set_api_away(true);
+            lock(&world.weather).api_away = true;
             sleep(time).await;
-            world.set_api_away(false);
+            lock(&world.weather).api_away = false;
         }
         Fault::Abort => lock(&world.cluster).edit(json!({"abort": true})),
         Fault::Suspend { time } => suspend_for(world, time).await,
@@ -90,7 +90,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
 async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Halt) {
     match halt {
         Halt::Killed(successor_after) => {
-            operators.kill(world, name);
+            operators.end(world, name, "is killed");
             sleep(successor_after).await;
             operators.begin(world);
         }
@@ -100,7 +100,7 @@ async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Hal
             sleep(time).await;
             operators.thaw(world, name);
             sleep(both).await;
-            operators.end(world, name);
+            operators.end(world, name, "notices and exits");
         }
         Halt::Stalled(time) => {
             sleep(time).await;

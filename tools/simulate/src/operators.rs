@@ -81,18 +81,11 @@ impl Operators {
         }
     }
 
-    pub fn kill(&self, world: &World, name: &str) {
+    /// Ends the operator `name`, if it is still alive. `how` is for the trace.
+    pub fn end(&self, world: &World, name: &str, how: &str) {
         let mut alive = lock(&self.alive);
         if let Some(at) = alive.iter().position(|operator| operator.name == name) {
-            world.tell(format_args!("{name} is killed"));
-            alive.remove(at);
-        }
-    }
-
-    pub fn end(&self, world: &World, name: &str) {
-        let mut alive = lock(&self.alive);
-        if let Some(at) = alive.iter().position(|operator| operator.name == name) {
-            world.tell(format_args!("{name} notices and exits"));
+            world.tell(format_args!("{name} {how}"));
             alive.remove(at);
         }
     }
@@ -196,7 +189,7 @@ where
                 sleep(world.broken_for()).await;
             }
             world.wait_for_watch().await;
-            let watch = (world.breaks(), own.thaws());
+            let watch = (lock(&world.weather).breaks, own.thaws());
             let (there, mut changes) = lock(&world.cluster).watch(kind);
             if let Some(registry) = &registry {
                 forget_absent(registry, &there);
@@ -210,7 +203,7 @@ where
                 let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
                 let Some(change) = changes.recv().await else { return };
                 world.wait_for_watch().await;
-                if watch != (world.breaks(), own.thaws()) {
+                if watch != (lock(&world.weather).breaks, own.thaws()) {
                     break;
                 }
                 match change {
@@ -252,7 +245,7 @@ impl World {
     async fn wait_for_watch(&self) {
         let lag = if self.chance(0.1) { self.scenario.api.lag } else { 10 };
         sleep(self.between(0, lag)).await;
-        while self.api_away() {
+        while lock(&self.weather).api_away {
             sleep(Duration::from_millis(250)).await;
         }
     }

@@ -158,33 +158,27 @@ impl World {
                     whole: Engine::whole(&plan),
                     ended: None,
                 };
-                let drain = self.between(1, 400);
-                let end = Duration::from_nanos(process.truth(engine.planned_end())) + drain;
+                let end = Duration::from_nanos(process.truth(engine.planned_end()));
                 process.engine = Some(engine);
                 let of = (plan.trial, start.attempt);
                 self.note_start(&processes, &run, shard, of, started);
                 drop(processes);
-                let wait = end.saturating_sub(self.now());
-                self.after(wait, move |world| world.end_load(address, of));
+                self.end_load_after(end, address, of);
             }
             Action::Measure(from) => {
                 let Some(engine) = &mut process.engine else { return };
                 engine.measure_from(from);
-                let of = engine.of_try();
-                let end = engine.planned_end();
+                let (of, end) = (engine.of_try(), engine.planned_end());
                 let end = Duration::from_nanos(process.truth(end));
                 drop(processes);
-                let drain = self.between(1, 400);
-                let wait = (end + drain).saturating_sub(self.now());
-                self.after(wait, move |world| world.end_load(address, of));
+                self.end_load_after(end, address, of);
             }
             Action::Stop => {
                 let Some(engine) = &mut process.engine else { return };
                 engine.stop(now);
                 let of = engine.of_try();
                 drop(processes);
-                let drain = self.between(1, 400);
-                self.after(drain, move |world| world.end_load(address, of));
+                self.end_load_after(self.now(), address, of);
             }
             Action::Probe(instant) => {
                 let Some(engine) = &process.engine else { return };
@@ -250,6 +244,12 @@ impl World {
             format!("shard {shard} starts in trial {}, which has finished", attempt.0)
         });
         truth.started.insert((attempt, shard), started);
+    }
+
+    /// Ends a load once the last replies have come, some time after `end`.
+    fn end_load_after(self: &Arc<Self>, end: Duration, address: IpAddr, attempt: Try) {
+        let wait = (end + self.between(1, 400)).saturating_sub(self.now());
+        self.after(wait, move |world| world.end_load(address, attempt));
     }
 
     fn end_load(self: &Arc<Self>, address: IpAddr, attempt: Try) {

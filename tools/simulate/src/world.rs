@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -26,7 +27,7 @@ pub struct World {
     rng: Mutex<StdRng>,
     trace: Mutex<Trace>,
     pub scenario: Scenario,
-    weather: Mutex<Weather>,
+    pub weather: Mutex<Weather>,
     pub cluster: Mutex<Cluster>,
     pub processes: Mutex<Processes>,
     pub ground_truth: Mutex<GroundTruth>,
@@ -40,13 +41,13 @@ struct Trace {
 
 /// The current state of the network.
 #[derive(Default)]
-struct Weather {
+pub struct Weather {
     /// Unreachable shards, once per cut.
     cut: Vec<IpAddr>,
     /// Whether the API server is unavailable.
-    api_away: bool,
+    pub api_away: bool,
     /// How often watches broke, and until when they stay broken.
-    breaks: u64,
+    pub breaks: u64,
     broken_until: Duration,
 }
 
@@ -147,24 +148,11 @@ impl World {
         lock(&self.weather).cut.contains(&address)
     }
 
-    pub fn set_api_away(&self, away: bool) {
-        lock(&self.weather).api_away = away;
-    }
-
-    pub fn api_away(&self) -> bool {
-        lock(&self.weather).api_away
-    }
-
     /// Breaks all watches. After `time` they start again from a list, without the changes in between.
     pub fn break_watches(&self, time: Duration) {
         let mut weather = lock(&self.weather);
         weather.breaks += 1;
         weather.broken_until = weather.broken_until.max(self.now() + time);
-    }
-
-    /// How often watches broke.
-    pub fn breaks(&self) -> u64 {
-        lock(&self.weather).breaks
     }
 
     /// The remaining time of broken watches.
@@ -187,7 +175,7 @@ impl World {
 pub struct Freezer {
     frozen: AtomicBool,
     thaws: AtomicU64,
-    waiting: Mutex<Vec<std::task::Waker>>,
+    waiting: Mutex<Vec<Waker>>,
 }
 
 impl Freezer {
@@ -203,19 +191,20 @@ impl Freezer {
     pub fn thaw(&self) {
         self.thaws.fetch_add(1, Ordering::Relaxed);
         self.frozen.store(false, Ordering::Relaxed);
-        lock(&self.waiting).drain(..).for_each(std::task::Waker::wake);
+        lock(&self.waiting).drain(..).for_each(Waker::wake);
     }
 
     /// Waits while it is frozen.
     pub async fn pass(&self) {
-        std::future::poll_fn(|context| {
-            if self.frozen.load(Ordering::Relaxed) {
-                lock(&self.waiting).push(context.waker().clone());
-                return std::task::Poll::Pending;
-            }
-            std::task::Poll::Ready(())
-        })
-        .await;
+        std::future::poll_fn(|context| self.poll(context)).await;
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        if self.frozen.load(Ordering::Relaxed) {
+            lock(&self.waiting).push(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
     }
 
     /// Wraps `inner`, which makes no progress while the process is frozen.
@@ -225,12 +214,9 @@ impl Freezer {
     ) -> futures::future::BoxFuture<'static, T> {
         let freezer = self.clone();
         let mut inner = Box::pin(inner);
-        Box::pin(std::future::poll_fn(move |context| {
-            if freezer.frozen.load(Ordering::Relaxed) {
-                lock(&freezer.waiting).push(context.waker().clone());
-                return std::task::Poll::Pending;
-            }
-            inner.as_mut().poll(context)
+        Box::pin(std::future::poll_fn(move |context| match freezer.poll(context) {
+            Poll::Ready(()) => inner.as_mut().poll(context),
+            Poll::Pending => Poll::Pending,
         }))
     }
 }

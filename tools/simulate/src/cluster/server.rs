@@ -44,12 +44,12 @@ impl World {
         let (world, operator) = (self.clone(), operator.to_owned());
         tokio::spawn(async move {
             sleep(there).await;
-            if world.api_away() {
+            if lock(&world.weather).api_away {
                 return;
             }
             let answered = world.serve(&operator, &parts.method, parts.uri.path(), body);
             sleep(back).await;
-            if !answer_lost && !world.api_away() {
+            if !answer_lost && !lock(&world.weather).api_away {
                 let _ = answer.send(answered);
             }
         });
