@@ -7,6 +7,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 
+use crate::servers::Redis;
+
 #[cfg(test)]
 pub const KINDS: usize = 20;
 
@@ -65,54 +67,51 @@ pub enum Cut {
 
 /// What decides which faults are possible in a run.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub struct Surroundings {
-    /// The servers are the soak's own.
-    pub own: bool,
-    /// They are a cluster.
-    pub cluster: bool,
+    pub redis: Redis,
     /// A server may be told to sleep.
     pub may_sleep: bool,
     /// Networks can be cut.
     pub network: bool,
     pub shards: u32,
-    pub servers: u32,
 }
 
 impl Fault {
     /// Draws one of the possible faults.
     pub fn draw(rng: &mut StdRng, surroundings: Surroundings) -> Self {
         let cut = if rng.random_bool(0.3) { Cut::Reset } else { Cut::Drop };
-        let Surroundings { own, cluster, may_sleep, network, shards, servers } = surroundings;
-        // Weights. Many faults use the servers' own commands or ports, so they apply only to the soak's own servers.
+        let Surroundings { redis, may_sleep, network, shards } = surroundings;
+        let (own, cluster) = (redis.is_own(), redis.is_cluster());
+        // Weights, and the longest time until a fault is undone, in milliseconds: zero if it is not. Many faults use the servers' own
+        // commands or ports, so they apply only to the soak's own servers.
         let kinds = [
-            (true, 8, Kind::KillShard),
-            (true, 4, Kind::TerminateShard),
-            (true, 8, Kind::StopShard),
-            (true, 8, Kind::StopServer),
-            (true, 5, Kind::KillServer),
-            (own, 7, Kind::RestartServer),
-            (own, 6, Kind::KillClients),
-            (own, 4, Kind::RefuseClients),
-            (own, 3, Kind::CloseIdle),
-            (may_sleep, 4, Kind::SleepServer),
-            (own && cluster, 5, Kind::MoveSlots),
-            (!own && cluster, 13, Kind::FailOver),
-            (true, 5, Kind::InterruptConductor),
-            (true, 3, Kind::TerminateConductor),
-            (true, 2, Kind::InterruptConductorTwice),
-            (true, 5, Kind::KillConductor),
-            (true, 8, Kind::StopConductor),
-            (network, 8, Kind::CutShard(cut)),
-            (own && network, 6, Kind::CutServer(cut)),
-            (network, 3, Kind::LosePackets(rng.random_range(1..30))),
+            (true, 8, 0, Kind::KillShard),
+            (true, 4, 0, Kind::TerminateShard),
+            (true, 8, 14_000, Kind::StopShard),
+            (true, 8, 9_000, Kind::StopServer),
+            (true, 5, 0, Kind::KillServer),
+            (own, 7, 9_000, Kind::RestartServer),
+            (own, 6, 0, Kind::KillClients),
+            (own, 4, 9_000, Kind::RefuseClients),
+            (own, 3, 9_000, Kind::CloseIdle),
+            (may_sleep, 4, 9_000, Kind::SleepServer),
+            (own && cluster, 5, 0, Kind::MoveSlots),
+            (!own && cluster, 13, 0, Kind::FailOver),
+            (true, 5, 0, Kind::InterruptConductor),
+            (true, 3, 0, Kind::TerminateConductor),
+            (true, 2, 0, Kind::InterruptConductorTwice),
+            (true, 5, 0, Kind::KillConductor),
+            (true, 8, 14_000, Kind::StopConductor),
+            (network, 8, 14_000, Kind::CutShard(cut)),
+            (own && network, 6, 14_000, Kind::CutServer(cut)),
+            (network, 3, 9_000, Kind::LosePackets(rng.random_range(1..30))),
         ];
         let possible: Vec<_> = kinds.into_iter().filter(|(is_possible, ..)| *is_possible).collect();
-        let drawn = possible.choose_weighted(rng, |(_, weight, _)| *weight);
-        let kind = drawn.map_or(Kind::KillShard, |(.., kind)| *kind);
-        let targets = if kind.is_of_shard() { shards } else { servers };
+        let drawn = possible.choose_weighted(rng, |(_, weight, ..)| *weight);
+        let (most, kind): (u64, Kind) = drawn.map_or((0, Kind::KillShard), |(.., most, kind)| (*most, *kind));
+        let targets = if kind.is_of_shard() { shards } else { redis.servers() };
         // Half of them are short.
-        let most = if rng.random_bool(0.5) { kind.most().min(1_500) } else { kind.most() };
+        let most = if rng.random_bool(0.5) { most.min(1_500) } else { most };
         let milliseconds = if most > 0 { rng.random_range(50..most) } else { 0 };
         Self { kind, target: rng.random_range(0..targets), time: Duration::from_millis(milliseconds) }
     }
@@ -182,20 +181,6 @@ impl Kind {
                 | Self::KillConductor
                 | Self::StopConductor
         )
-    }
-
-    /// The longest time until it is undone, in milliseconds. Zero if it is not.
-    fn most(self) -> u64 {
-        match self {
-            Self::StopShard | Self::StopConductor | Self::CutShard(_) | Self::CutServer(_) => 14_000,
-            Self::StopServer
-            | Self::RestartServer
-            | Self::RefuseClients
-            | Self::CloseIdle
-            | Self::SleepServer
-            | Self::LosePackets(_) => 9_000,
-            _ => 0,
-        }
     }
 }
 

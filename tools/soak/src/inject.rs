@@ -7,7 +7,6 @@ use redisbench_testkit::processes::signal;
 use crate::fault::{Cut, Fault, Kind};
 use crate::network::Network;
 use crate::processes::{Process, below};
-use crate::scenario::Scenario;
 use crate::servers::{self, Server, move_slots};
 
 /// How to undo a fault.
@@ -28,24 +27,14 @@ pub enum Undo {
 
 /// The targets of faults.
 pub struct Scene<'a> {
-    work: PathBuf,
+    pub work: PathBuf,
     pub program: i32,
     pub servers: Vec<Server>,
     pub network: &'a mut Network,
-    password: bool,
+    pub password: bool,
 }
 
-impl<'a> Scene<'a> {
-    pub fn new(
-        scenario: &Scenario,
-        work: PathBuf,
-        program: i32,
-        servers: Vec<Server>,
-        network: &'a mut Network,
-    ) -> Self {
-        Self { work, program, servers, network, password: scenario.password }
-    }
-
+impl Scene<'_> {
     /// Applies `fault` as number `injection`. None if its target does not exist any more.
     pub fn inject(&mut self, fault: Fault, injection: usize) -> Option<Undo> {
         let (target, server) = (fault.target, fault.target as usize);

@@ -40,7 +40,8 @@ pub fn perform(
     fs::write(directory.join("manifest.yaml"), scenario.manifest(&endpoints))?;
     let own_ports: Vec<u16> = network.listening();
     let mut program = start(scenario, programs, directory, &work)?;
-    let mut scene = Scene::new(scenario, work.clone(), i32::try_from(program.id())?, servers, network);
+    let (process, password) = (i32::try_from(program.id())?, scenario.password);
+    let mut scene = Scene { work: work.clone(), program: process, servers, network, password };
     let course = follow(scenario, &mut program, &mut scene)?;
     let calls = scenario.redis.is_own().then(|| count(scenario, &mut scene.servers));
     let left_processes = left(|| below(&work));

@@ -8,9 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::fault::{Fault, Surroundings};
-
-/// The password of servers that require one.
-pub const PASSWORD: &str = "correct-horse-battery";
+use crate::servers::{PASSWORD, Redis};
 
 /// A run and its faults.
 #[derive(Clone, Debug)]
@@ -42,37 +40,6 @@ pub struct Scenario {
     pub small_disk: Option<u64>,
     /// Sorted by time since the program's start.
     pub faults: Vec<(Duration, Fault)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redis {
-    /// One server of the soak's own.
-    Standalone,
-    /// Three primaries of the soak's own.
-    Cluster,
-    /// `--with-redis`, one server.
-    Throwaway,
-    /// `--with-redis`, three primaries with a replica each.
-    ThrowawayCluster,
-}
-
-impl Redis {
-    pub fn is_cluster(self) -> bool {
-        matches!(self, Self::Cluster | Self::ThrowawayCluster)
-    }
-
-    /// Whether the servers are the soak's own, so that their counts can be read after the benchmark.
-    pub fn is_own(self) -> bool {
-        matches!(self, Self::Standalone | Self::Cluster)
-    }
-
-    pub fn servers(self) -> u32 {
-        match self {
-            Self::Standalone | Self::Throwaway => 1,
-            Self::Cluster => 3,
-            Self::ThrowawayCluster => 6,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,15 +144,12 @@ impl Scenario {
         }
         // Approximately the time until the start, the load, and the collection.
         let horizon = Duration::from_secs(4) + scenario.planned();
-        let own = scenario.redis.is_own();
         let surroundings = Surroundings {
-            own,
-            cluster: scenario.redis.is_cluster(),
+            redis,
             // The DEBUG of this fault would be counted among the load's.
-            may_sleep: own && !scenario.commands.contains(&REST),
+            may_sleep: redis.is_own() && !scenario.commands.contains(&REST),
             network: means.network,
             shards,
-            servers: scenario.redis.servers(),
         };
         for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 2, 3]) {
             let at = rng.random_range(Duration::from_millis(50)..horizon);

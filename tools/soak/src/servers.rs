@@ -6,12 +6,44 @@ use std::time::Duration;
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer, calls, connect};
 
-use crate::scenario::PASSWORD;
-
+/// The password of servers that require one.
+pub const PASSWORD: &str = "correct-horse-battery";
 /// Timeout of a reply: stopped servers do not reply.
 const ANSWER: Duration = Duration::from_millis(700);
 /// The number of slots per move.
 const MOVED: usize = 8;
+
+/// Where the servers of a run come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redis {
+    /// One server of the soak's own.
+    Standalone,
+    /// Three primaries of the soak's own.
+    Cluster,
+    /// `--with-redis`, one server.
+    Throwaway,
+    /// `--with-redis`, three primaries with a replica each.
+    ThrowawayCluster,
+}
+
+impl Redis {
+    pub fn is_cluster(self) -> bool {
+        matches!(self, Self::Cluster | Self::ThrowawayCluster)
+    }
+
+    /// Whether the servers are the soak's own, so that their counts can be read after the benchmark.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Standalone | Self::Cluster)
+    }
+
+    pub fn servers(self) -> u32 {
+        match self {
+            Self::Standalone | Self::Throwaway => 1,
+            Self::Cluster => 3,
+            Self::ThrowawayCluster => 6,
+        }
+    }
+}
 
 /// A redis-server, and its counts of executed commands.
 pub struct Server {
@@ -78,22 +110,24 @@ impl Server {
 
     /// Sends a command and returns its reply.
     pub fn ask<T: redis::FromRedisValue>(&mut self, words: &[&str]) -> anyhow::Result<T> {
-        let mut connection = self.take_connection()?;
-        let value = redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)?;
-        self.connection = Some(connection);
-        Ok(value)
+        self.query(|connection| redis::cmd(words[0]).arg(&words[1..]).query(connection))
     }
 
     /// The number of keys in each slot of the cluster.
     fn keys_by_slot(&mut self) -> anyhow::Result<Vec<u64>> {
-        let mut connection = self.take_connection()?;
         let mut pipe = redis::pipe();
         for slot in 0..16_384 {
             pipe.cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(slot);
         }
-        let keys = pipe.query(&mut connection)?;
+        self.query(|connection| pipe.query(connection))
+    }
+
+    /// Keeps the connection for the next query, unless this one fails.
+    fn query<T>(&mut self, ask: impl FnOnce(&mut redis::Connection) -> redis::RedisResult<T>) -> anyhow::Result<T> {
+        let mut connection = self.take_connection()?;
+        let value = ask(&mut connection)?;
         self.connection = Some(connection);
-        Ok(keys)
+        Ok(value)
     }
 
     /// Sends a command without waiting for the reply, which may be delayed.

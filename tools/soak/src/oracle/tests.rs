@@ -7,7 +7,8 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use super::*;
 use crate::evidence::{Calls, Injection};
 use crate::fault;
-use crate::scenario::{Bound, Load, Means, Redis, Scenario};
+use crate::scenario::{Bound, Load, Means, Scenario};
+use crate::servers::Redis;
 
 /// A benchmark with 1,000 requests by two shards, and no random parameters.
 fn scenario() -> Scenario {
