@@ -122,35 +122,35 @@ pub enum Ending<W> {
 
 /// The next step after these.
 pub fn next<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> Next<W> {
-    let mut search = Search::new(limits);
-    for step in steps.iter().take(MOST_STEPS) {
-        match search.ask() {
-            Next::Done(answer) => return Next::Done(answer),
-            Next::Step { rate } | Next::Confirm { rate, .. } if rate != step.rate => {
-                return Next::Done(search.answer(Ending::OtherSearch));
+    match replay(limits, steps) {
+        (search, Some(ending)) => Next::Done(search.answer(ending)),
+        (search, None) => match search.ask() {
+            Next::Step { .. } | Next::Confirm { .. } if steps.len() >= MOST_STEPS => {
+                Next::Done(search.answer(Ending::TooLong))
             }
-            Next::Step { .. } | Next::Confirm { .. } => search.learn(step),
-        }
-    }
-    match search.ask() {
-        next @ Next::Done(_) => next,
-        _ if steps.len() >= MOST_STEPS => Next::Done(search.answer(Ending::TooLong)),
-        next => next,
+            next => next,
+        },
     }
 }
 
 /// The bracket after these steps, whether the search has ended or not: the highest rate that holds as far as is known, and the lowest
 /// failed rate above it.
 pub fn bracket<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Option<u64>, Option<Bad<W>>) {
+    let stand = replay(limits, steps).0.answer(Ending::TooLong);
+    (stand.last_good, stand.first_bad)
+}
+
+/// The search after these steps, or up to its ending if that came before the last of them.
+fn replay<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Search<W>, Option<Ending<W>>) {
     let mut search = Search::new(limits);
     for step in steps.iter().take(MOST_STEPS) {
         match search.ask() {
             Next::Step { rate } | Next::Confirm { rate, .. } if rate == step.rate => search.learn(step),
-            _ => break,
+            Next::Step { .. } | Next::Confirm { .. } => return (search, Some(Ending::OtherSearch)),
+            Next::Done(answer) => return (search, Some(answer.ending)),
         }
     }
-    let stand = search.answer(Ending::TooLong);
-    (stand.last_good, stand.first_bad)
+    (search, None)
 }
 
 struct Search<W> {
@@ -162,23 +162,20 @@ struct Search<W> {
     confirmed: Option<u64>,
     /// Sorted by rate.
     bad: Vec<Bad<W>>,
-    phase: Phase,
+    phase: Phase<W>,
     downs: u32,
     unusable: Vec<W>,
     contradicted: u32,
 }
 
-enum Phase {
+enum Phase<W> {
     /// Climbing, then halving.
     Seek,
     /// The candidate, and how many of its confirmations passed.
     Confirm(u64, u32),
     /// Trying the first bad rate again.
     Doubt(u64),
-    Found,
-    MaxPassed,
-    MinFailed,
-    NotConfirmed,
+    Done(Ending<W>),
 }
 
 impl<W: Clone + PartialEq> Search<W> {
@@ -201,14 +198,11 @@ impl<W: Clone + PartialEq> Search<W> {
         if let Some(why) = self.unusable.get(MOST_UNUSABLE) {
             return Next::Done(self.answer(Ending::Unusable(why.clone())));
         }
-        match self.phase {
+        match &self.phase {
             Phase::Seek => self.seek(),
-            Phase::Confirm(rate, passed) => Next::Confirm { rate, nth: passed + 1 },
-            Phase::Doubt(rate) => Next::Step { rate },
-            Phase::Found => Next::Done(self.answer(Ending::Found)),
-            Phase::MaxPassed => Next::Done(self.answer(Ending::MaxPassed)),
-            Phase::MinFailed => Next::Done(self.answer(Ending::MinFailed)),
-            Phase::NotConfirmed => Next::Done(self.answer(Ending::NotConfirmed)),
+            Phase::Confirm(rate, passed) => Next::Confirm { rate: *rate, nth: passed + 1 },
+            Phase::Doubt(rate) => Next::Step { rate: *rate },
+            Phase::Done(ending) => Next::Done(self.answer(ending.clone())),
         }
     }
 
@@ -251,9 +245,9 @@ impl<W: Clone + PartialEq> Search<W> {
             (Outcome::Failed(why), _) => {
                 let times = self.blame(step.rate, why);
                 if matches!(self.phase, Phase::Doubt(_)) {
-                    self.phase = Phase::Found;
+                    self.phase = Phase::Done(Ending::Found);
                 } else if step.rate == self.limits.min && times > 1 {
-                    self.phase = Phase::MinFailed;
+                    self.phase = Phase::Done(Ending::MinFailed);
                 }
             }
         }
@@ -278,9 +272,9 @@ impl<W: Clone + PartialEq> Search<W> {
     fn confirm(&mut self, rate: u64) {
         self.confirmed = self.confirmed.max(Some(rate));
         self.phase = match self.first_bad() {
-            None => Phase::MaxPassed,
+            None => Phase::Done(Ending::MaxPassed),
             Some(bad) if bad.times == 1 => Phase::Doubt(bad.rate),
-            Some(_) => Phase::Found,
+            Some(_) => Phase::Done(Ending::Found),
         };
     }
 
@@ -288,9 +282,9 @@ impl<W: Clone + PartialEq> Search<W> {
         self.downs += 1;
         let lower = below(from, self.stride).max(self.limits.min);
         self.phase = match self.confirmed {
-            Some(confirmed) if lower <= confirmed => Phase::Found,
-            _ if from <= self.limits.min => Phase::MinFailed,
-            _ if self.downs > MOST_DOWN => Phase::NotConfirmed,
+            Some(confirmed) if lower <= confirmed => Phase::Done(Ending::Found),
+            _ if from <= self.limits.min => Phase::Done(Ending::MinFailed),
+            _ if self.downs > MOST_DOWN => Phase::Done(Ending::NotConfirmed),
             _ => Phase::Confirm(lower, 0),
         };
     }

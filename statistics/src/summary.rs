@@ -117,4 +117,4 @@ fn extreme(values: &[f64], beats: impl Fn(f64, f64) -> bool) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -171,8 +171,13 @@ fn runs_are_bounded(counts: &[u8], buckets: u64) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn bounds_are_accepted() {
@@ -203,13 +208,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_bomb_is_refused() {
-        use std::io::Write as _;
-        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        deflated.write_all(&vec![0; 64 << 20]).unwrap();
-        let mut bytes = COOKIE_V2_DEFLATE.to_be_bytes().to_vec();
-        bytes.extend([0; 4]);
-        bytes.extend(deflated.finish().unwrap());
-        let error = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request).unwrap_err();
+        let error = bomb(64 << 20).decode(Kind::Request).unwrap_err();
         assert_eq!(error.to_string(), "failed to decode a histogram: inflates beyond its bounds");
     }
 
@@ -225,8 +224,16 @@ pub(crate) mod tests {
 
     /// The wire form of this inflated V2 form.
     pub(crate) fn deflated(inflated: &[u8]) -> EncodedHistogram {
-        use std::io::Write as _;
-        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        deflated_at(Compression::fast(), inflated)
+    }
+
+    /// As short as it can be for what inflates to so many zeros.
+    pub(crate) fn bomb(bytes: usize) -> EncodedHistogram {
+        deflated_at(Compression::best(), &vec![0; bytes])
+    }
+
+    fn deflated_at(level: Compression, inflated: &[u8]) -> EncodedHistogram {
+        let mut deflated = ZlibEncoder::new(Vec::new(), level);
         deflated.write_all(inflated).unwrap();
         let mut bytes = COOKIE_V2_DEFLATE.to_be_bytes().to_vec();
         bytes.extend([0; 4]);

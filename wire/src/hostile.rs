@@ -1,7 +1,5 @@
 //! Fuzzes everything that the two sides read from each other with hostile input. See `redisbench_testkit::hostile`.
 
-use std::io::Write as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
@@ -9,7 +7,7 @@ use redisbench_testkit::hostile::{Meter, Target, drive};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::histogram::tests::{deflated, with_counts};
+use crate::histogram::tests::{bomb, deflated, with_counts};
 use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::{self, LARGEST_COUNT};
 use crate::plan::tests::plan;
@@ -190,12 +188,7 @@ fn words() -> Vec<String> {
     for counts in [&longest_run[..], &huge, &[0x80], &vec![2; 60_000]] {
         words.extend([Kind::Request, Kind::Node].map(|kind| text(&with_counts(kind, counts))));
     }
-    let mut bomb = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    bomb.write_all(&vec![0; 8 << 20]).unwrap();
-    let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
-    bytes.extend([0; 4]);
-    bytes.extend(bomb.finish().unwrap());
-    words.push(BASE64.encode(bytes));
+    words.push(text(&bomb(8 << 20)));
     words.extend(["Done", "Measuring", "Armed", "Internal", "StaleEpoch", "full", ""].map(str::to_owned));
     words
 }

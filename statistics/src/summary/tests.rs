@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::*;
 use crate::student::{quantile, two_sided};
 
-/// Reference values from scipy: `statistics/tests/known.py`.
-fn known(of: &str) -> Vec<Value> {
+/// Reference values from scipy and numpy: `statistics/tests/known.py`.
+pub(crate) fn known(of: &str) -> Vec<Value> {
     let known: Value = serde_json::from_str(include_str!("../../tests/known.json")).unwrap();
     known[of].as_array().unwrap().clone()
 }
@@ -19,7 +19,7 @@ fn same(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() <= 1e-9 * theirs.abs().max(1e-3)
 }
 
-fn confidence(case: &Value) -> Confidence {
+pub(crate) fn confidence(case: &Value) -> Confidence {
     Confidence::of_basis_points(case["confidenceBasisPoints"].as_u64().unwrap().try_into().unwrap()).unwrap()
 }
 

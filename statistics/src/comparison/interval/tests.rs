@@ -3,19 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-
-/// Reference values from scipy and numpy: `statistics/tests/known.py`.
-fn known(of: &str) -> Vec<Value> {
-    let known: Value = serde_json::from_str(include_str!("../../../tests/known.json")).unwrap();
-    known[of].as_array().unwrap().clone()
-}
+use crate::summary::tests::{confidence, known};
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
-}
-
-fn confidence(case: &Value) -> Confidence {
-    Confidence::of_basis_points(case["confidenceBasisPoints"].as_u64().unwrap().try_into().unwrap()).unwrap()
 }
 
 fn logarithms(value: &Value) -> Vec<f64> {
