@@ -213,21 +213,12 @@ fn spawn(mut command: Command, log: &Log) -> Option<Child> {
 }
 
 /// Arguments of nodes that fail over after half a second.
-const HASTY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
+const HASTY: &str = "--cluster-enabled yes --cluster-node-timeout 500";
 /// Arguments of nodes that may stop for some seconds without a failover.
-const STEADY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
-
+const STEADY: &str = "--cluster-enabled yes --cluster-node-timeout 5000";
 /// Like `STEADY`, with announced host names.
-const NAMED: &[&str] = &[
-    "--cluster-enabled",
-    "yes",
-    "--cluster-node-timeout",
-    "5000",
-    "--cluster-announce-hostname",
-    "localhost",
-    "--cluster-preferred-endpoint-type",
-    "hostname",
-];
+const NAMED: &str = "--cluster-enabled yes --cluster-node-timeout 5000 --cluster-announce-hostname localhost \
+                     --cluster-preferred-endpoint-type hostname";
 
 /// A Redis Cluster, initially without replicas.
 pub struct RedisCluster {
@@ -252,8 +243,9 @@ impl RedisCluster {
         Self::with(primaries, NAMED)
     }
 
-    fn with(primaries: usize, arguments: &[&str]) -> Self {
-        Self::form((0..primaries).map(|_| RedisServer::start(arguments)).collect())
+    fn with(primaries: usize, arguments: &str) -> Self {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        Self::form((0..primaries).map(|_| RedisServer::start(&arguments)).collect())
     }
 
     /// Forms a cluster of servers that run with `--cluster-enabled yes`, and divides the slots among them.
@@ -269,17 +261,24 @@ impl RedisCluster {
                 let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
             }
         }
-        let formed = |node: &RedisServer| {
+        let cluster = Self { nodes, primaries };
+        cluster.wait_for_nodes();
+        cluster
+    }
+
+    /// Waits until all nodes know each other, and the cluster state is ok.
+    fn wait_for_nodes(&self) {
+        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+        let knows_all = |node: &RedisServer| {
             let info: String = node.ask(&["CLUSTER", "INFO"]);
-            info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{primaries}"))
+            info.contains("cluster_state:ok") && info.contains(&known)
         };
-        wait_until("the cluster is formed", || nodes.iter().all(formed));
-        Self { nodes, primaries }
+        wait_until("all nodes have found each other", || self.nodes.iter().all(knows_all));
     }
 
     /// Adds a replica of node `primary` and waits until it follows it.
     pub fn add_replica(&mut self, primary: usize) {
-        let replica = RedisServer::start(HASTY);
+        let replica = RedisServer::start(&HASTY.split(' ').collect::<Vec<_>>());
         let id: String = self.nodes[primary].ask(&["CLUSTER", "MYID"]);
         let port = self.nodes[primary].port.to_string();
         let _: () = replica.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
@@ -289,31 +288,16 @@ impl RedisCluster {
         let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
         wait_until("the replica is in step", in_step);
         self.nodes.push(replica);
-        let known = format!("cluster_known_nodes:{}", self.nodes.len());
-        wait_until("all nodes know the replica", || {
-            self.nodes.iter().all(|node| node.ask::<String>(&["CLUSTER", "INFO"]).contains(&known))
-        });
+        self.wait_for_nodes();
     }
 
-    /// Adds a primary without slots, and waits until all nodes know it and the cluster state is ok.
+    /// Adds a primary with the arguments of the others and without slots.
     pub fn add_primary(&mut self) {
-        self.add_primary_with(STEADY);
-    }
-
-    /// Like `add_primary`, with a node that announces a host name.
-    pub fn add_named_primary(&mut self) {
-        self.add_primary_with(NAMED);
-    }
-
-    fn add_primary_with(&mut self, arguments: &[&str]) {
-        let added = RedisServer::start(arguments);
+        let arguments: Vec<&str> = self.nodes[0].arguments.iter().map(String::as_str).collect();
+        let added = RedisServer::start(&arguments);
         let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
         self.nodes.push(added);
-        let known = format!("cluster_known_nodes:{}", self.nodes.len());
-        wait_until("all nodes have found each other", || {
-            let info = |node: &RedisServer| node.ask::<String>(&["CLUSTER", "INFO"]);
-            self.nodes.iter().map(info).all(|info| info.contains(&known) && info.contains("cluster_state:ok"))
-        });
+        self.wait_for_nodes();
     }
 
     /// Executions of `command` on all nodes together.

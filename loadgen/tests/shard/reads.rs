@@ -127,7 +127,7 @@ async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     shard.begin(1).await;
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 100).then_some(())).await;
     tokio::task::block_in_place(|| {
-        cluster.add_named_primary();
+        cluster.add_primary();
         let heir = &cluster.ids()[2];
         for slot in 0..500 {
             for node in cluster.nodes.iter().rev() {
