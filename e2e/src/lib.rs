@@ -8,7 +8,6 @@
 pub mod accounts;
 pub mod benchmark;
 pub mod cluster;
-pub mod dump;
 pub mod faults;
 pub mod haproxy;
 pub mod install;

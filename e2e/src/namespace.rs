@@ -11,8 +11,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
-use crate::cluster::Cluster;
-use crate::dump::dump;
+use crate::cluster::{Cluster, OPERATOR, SYSTEM};
 use crate::install::restricted_namespace;
 use crate::tools::{kubectl, kubectl_with_input};
 
@@ -20,7 +19,7 @@ use crate::tools::{kubectl, kubectl_with_input};
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// Held by every test; exclusively by those that disturb the operator.
-static OPERATOR: RwLock<()> = RwLock::const_new(());
+static TESTS: RwLock<()> = RwLock::const_new(());
 
 #[derive(Clone)]
 pub struct TestNamespace {
@@ -46,7 +45,7 @@ where
     F: Future<Output = Result<()>> + Send + 'static,
 {
     Cluster::get().runtime.block_on(async {
-        let _shared = OPERATOR.read().await;
+        let _shared = TESTS.read().await;
         in_space(limit, test).await;
     });
 }
@@ -58,7 +57,7 @@ where
     F: Future<Output = Result<()>> + Send + 'static,
 {
     Cluster::get().runtime.block_on(async {
-        let _exclusive = OPERATOR.write().await;
+        let _exclusive = TESTS.write().await;
         in_space(LIMIT, test).await;
     });
 }
@@ -152,5 +151,25 @@ impl TestNamespace {
     pub async fn apply(&self, manifests: &[Value]) -> Result<String> {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         kubectl_with_input(&["-n", &self.name, "apply", "-f", "-"], &list.to_string()).await
+    }
+}
+
+/// Prints to standard error the benchmarks, pods, events and logs of the namespace `name`, and the operator's log since the test `began`.
+async fn dump(name: &str, began: Timestamp) {
+    let shard_logs = "logs -l batch.kubernetes.io/job-name --prefix --tail=60 --max-log-requests=20";
+    let operator_log = format!("logs -l {OPERATOR} --prefix --tail=300 --since-time={began}");
+    let questions: [(&str, &str, &str); 7] = [
+        ("benchmarks", name, "get redisbenchmarks -o yaml"),
+        ("children", name, "get pods,jobs,configmaps,secrets -o wide"),
+        ("pods", name, "describe pods"),
+        ("events", name, "get events --sort-by=.lastTimestamp"),
+        ("shard logs", name, shard_logs),
+        ("operator", SYSTEM, "get pods -o wide"),
+        ("operator log", SYSTEM, &operator_log),
+    ];
+    for (title, namespace, command) in questions {
+        let arguments: Vec<&str> = ["-n", namespace].into_iter().chain(command.split(' ')).collect();
+        let answer = kubectl(&arguments).await.unwrap_or_else(|error| format!("{error:#}"));
+        eprintln!("--- {title} of {name}\n{answer}");
     }
 }

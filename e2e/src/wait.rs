@@ -21,22 +21,13 @@ where
     K: Resource + Clone + Debug + Send + Serialize + DeserializeOwned + 'static,
 {
     let mut last = None;
-    let watched = async {
-        let mut changes = std::pin::pin!(watch_object(api, name));
-        loop {
-            // Start a new watch after an error.
-            let Ok(Some(seen)) = changes.try_next().await else {
-                before_another_watch().await;
-                continue;
-            };
-            if holds(seen.as_ref()) {
-                return seen;
-            }
-            last = seen;
-        }
-    };
-    if let Ok(found) = tokio::time::timeout(limit, watched).await {
-        return Ok(found);
+    let watched = watch(api, name, |seen| {
+        let found = holds(seen.as_ref());
+        last = seen;
+        found
+    });
+    if tokio::time::timeout(limit, watched).await.is_ok() {
+        return Ok(last);
     }
     let last = match last {
         Some(object) => serde_json::to_string(&object)?,
@@ -45,9 +36,23 @@ where
     bail!("{name} was not {what} within {limit:?}; last seen: {last}")
 }
 
-/// While the API server is unavailable, every watch fails at once. Without a pause, retries would take CPU time from its start.
-pub(crate) async fn before_another_watch() {
-    tokio::time::sleep(Duration::from_millis(200)).await;
+/// Watches one object until `seen` returns true for one of its states.
+pub(crate) async fn watch<K>(api: Api<K>, name: &str, mut seen: impl FnMut(Option<K>) -> bool)
+where
+    K: Resource + Clone + Debug + Send + DeserializeOwned + 'static,
+{
+    let mut changes = std::pin::pin!(watch_object(api, name));
+    loop {
+        if let Ok(Some(object)) = changes.try_next().await {
+            if seen(object) {
+                return;
+            }
+        } else {
+            // Start a new watch after an error. While the API server is unavailable, every watch fails at once. Without a pause, retries
+            // would take CPU time from its start.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
 }
 
 /// Calls `ask` every half second until it returns `Some`, for conditions that no watch reports.

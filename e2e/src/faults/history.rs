@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
-use futures::TryStreamExt;
 use kube::api::DynamicObject;
-use kube::runtime::watcher::watch_object;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -34,21 +32,16 @@ impl History {
         let states: Arc<Mutex<Vec<State>>> = Arc::default();
         let (api, name, wanted, kept) = (namespace.benchmarks(), name.to_owned(), uid.to_owned(), states.clone());
         let watch = tokio::spawn(async move {
-            let mut changes = std::pin::pin!(watch_object(api, &name));
-            loop {
-                // Start a new watch after an error.
-                let Ok(change) = changes.try_next().await else {
-                    wait::before_another_watch().await;
-                    continue;
-                };
-                let Some(seen) = change else { return };
+            let keep = |seen: Option<DynamicObject>| {
                 if let Some(state) = seen.and_then(|object| state(&object, &wanted)) {
                     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                     if kept.last() != Some(&state) {
                         kept.push(state);
                     }
                 }
-            }
+                false
+            };
+            wait::watch(api, &name, keep).await;
         });
         Self { uid: uid.to_owned(), states, watch }
     }
