@@ -66,7 +66,7 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
 #[derive(Clone, Debug)]
 pub struct Benchmark {
     namespace: TestNamespace,
-    name: String,
+    pub name: String,
 }
 
 impl Benchmark {
@@ -88,10 +88,6 @@ impl Benchmark {
     /// A benchmark that was created in another way.
     pub fn named(namespace: &TestNamespace, name: &str) -> Self {
         Self { namespace: namespace.clone(), name: name.to_owned() }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Deletes it, without waiting.

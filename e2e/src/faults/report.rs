@@ -33,8 +33,6 @@ pub enum Server {
     Agrees,
     /// Higher: an attempt was abandoned after it had sent, or keys were preloaded again.
     CountedMore,
-    /// There is no such server.
-    NotAsked,
 }
 
 /// The expected state after the end.
@@ -77,7 +75,7 @@ impl Report {
         let object = benchmark.get().await?;
         let uid = text(&object, "/metadata/uid")?.to_owned();
         Ok(Self {
-            history: History::begin(namespace, benchmark.name(), &uid),
+            history: History::begin(namespace, &benchmark.name, &uid),
             uid,
             run: object.pointer("/status/runId").cloned(),
             epoch: epoch(&object),
@@ -135,7 +133,7 @@ impl Report {
         let uid = self.uid.clone();
         let gone =
             |object: Option<&DynamicObject>| object.is_none_or(|object| object.metadata.uid.as_ref() != Some(&uid));
-        wait::object(namespace.benchmarks(), self.benchmark.name(), "deleted", OVER_WITHIN, gone).await?;
+        wait::object(namespace.benchmarks(), &self.benchmark.name, "deleted", OVER_WITHIN, gone).await?;
         let cleared = cleared(&self.namespace, |objects| objects.is_clear_of(&uid)).await;
         let since = self.ended.get_or_insert_with(Instant::now).elapsed();
         self.ledger.recovered = format!("{:.1} s (all gone)", since.as_secs_f64());
@@ -155,19 +153,15 @@ impl Report {
         let verdict = object["status"]["verdict"]["value"].as_str();
         self.ledger.verdict = format!("{} {}", phase(object), verdict.unwrap_or("without a verdict"));
         let has_result = object.pointer("/status/result").is_some();
-        let mut observed = if has_result { requests(object)? } else { "nothing measured".to_owned() };
-        if expected.server != Server::NotAsked {
-            let counted = served(&redis::calls(&self.namespace, "deployment/redis").await?);
-            observed = format!("{observed}; the server counted {counted}");
-            self.ledger.observed.clone_from(&observed);
-            if has_result {
-                let may = bounds(object)?;
-                let agrees =
-                    if expected.server == Server::Agrees { may.contains(&counted) } else { counted >= *may.start() };
-                ensure!(agrees, "the server counted {counted} requests, but the benchmark {may:?}");
-            }
+        let observed = if has_result { requests(object)? } else { "nothing measured".to_owned() };
+        let counted = served(&redis::calls(&self.namespace, "deployment/redis").await?);
+        self.ledger.observed = format!("{observed}; the server counted {counted}");
+        if has_result {
+            let may = bounds(object)?;
+            let agrees =
+                if expected.server == Server::Agrees { may.contains(&counted) } else { counted >= *may.start() };
+            ensure!(agrees, "the server counted {counted} requests, but the benchmark {may:?}");
         }
-        self.ledger.observed = observed;
         check_ending(object, expected)?;
         let same = self.run.as_ref().is_none_or(|run| *run == object["status"]["runId"]);
         ensure!(same, "{:?} has become another run: {}", self.run, object["status"]);

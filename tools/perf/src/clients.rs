@@ -62,7 +62,7 @@ impl Client {
     pub fn line(self, servers: &Servers, load: &Load) -> String {
         let Load { operation, connections, pipeline, requests, rate, workers } = *load;
         let certificate = servers.certificate();
-        let tls = |options: String| if servers.kind() == Kind::Tls { options } else { String::new() };
+        let tls = |options: String| if servers.kind == Kind::Tls { options } else { String::new() };
         let rate = rate.map_or_else(String::new, |(rate, grid)| format!(" --rate {rate} --grid {grid}"));
         let ours = format!("--connections {connections} --pipeline {pipeline} --requests {requests}");
         match self {
@@ -98,7 +98,7 @@ impl Client {
         // A client sends a few commands before the load, and may fill its last pipeline.
         let most = load.requests + u64::from(load.connections * load.pipeline) + 100;
         // The null server also counts pings of idle connections, such as those that wait for ten thousand others.
-        let requests = if matches!(servers.kind(), Kind::Null(_)) { counted.min(most) } else { counted };
+        let requests = if matches!(servers.kind, Kind::Null(_)) { counted.min(most) } else { counted };
         anyhow::ensure!(
             (load.requests..=most).contains(&requests),
             "the servers counted {counted} requests, but {} were sent",

@@ -114,7 +114,7 @@ fn loaded(bench: &Bench, kind: Kind) -> anyhow::Result<Servers> {
 /// Ours, theirs, and the floor, which has no TLS.
 fn turns<'a>(servers: &'a Servers, load: &Load) -> Vec<Turn<'a>> {
     let mut clients = vec![Client::Ours, Client::RedisBenchmark, Client::Floor];
-    clients.retain(|client| *client != Client::Floor || servers.kind() != Kind::Tls);
+    clients.retain(|client| *client != Client::Floor || servers.kind != Kind::Tls);
     clients.into_iter().map(|client| (client.name(), client, servers, *load)).collect()
 }
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Running servers, all of one kind; they end with this value.
 pub struct Servers {
-    kind: Kind,
+    pub kind: Kind,
     nodes: Nodes,
     /// The port that speaks TLS, if one does.
     tls_port: u16,
@@ -81,10 +81,6 @@ impl Servers {
     /// The file with the certificate that its clients trust.
     pub fn certificate(&self) -> String {
         certificate(self.directory.path())
-    }
-
-    pub fn kind(&self) -> Kind {
-        self.kind
     }
 
     /// The port of each for the load.

@@ -77,7 +77,7 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
         println!("network faults are disabled: {error:#}; they need root, iproute2 and nftables");
         Network::shared()
     });
-    let means = Means { network: network.is_own(), clocks: network::has_clocks() };
+    let means = Means { network: network.own, clocks: network::has_clocks() };
     let until = Instant::now() + Duration::from_secs(arguments.minutes * 60);
     let mut table = Table::default();
     let mut number = arguments.run;

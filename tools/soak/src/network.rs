@@ -19,7 +19,8 @@ const TABLE: &str = "redisbench-soak";
 /// The current cuts.
 #[derive(Debug, Default)]
 pub struct Network {
-    own: bool,
+    /// Whether it can be cut.
+    pub own: bool,
     /// By the caller's numbers.
     cuts: Vec<(usize, String)>,
 }
@@ -50,11 +51,6 @@ impl Network {
     /// The existing network, which cannot be cut.
     pub fn shared() -> Self {
         Self::default()
-    }
-
-    /// Whether it can be cut.
-    pub fn is_own(&self) -> bool {
-        self.own
     }
 
     /// Cuts all traffic of `port`, as `number`.
