@@ -41,20 +41,12 @@ where
 
 /// A name of at most [`limits::NAME_BYTES`]. Longer ones are refused, because a cut name would be another name.
 pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    if name.len() > limits::NAME_BYTES {
-        return Err(Error::custom(format_args!("a name of {} bytes, beyond {}", name.len(), limits::NAME_BYTES)));
-    }
-    Ok(name)
+    short(String::deserialize(deserializer)?)
 }
 
 /// Like [`name`], or null.
 pub fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct Name(#[serde(deserialize_with = "name")] String);
-
-    Ok(Option::<Name>::deserialize(deserializer)?.map(|Name(name)| name))
+    Option::<String>::deserialize(deserializer)?.map(short).transpose()
 }
 
 /// Text for people. Longer text is cut, because the rest of the answer is worth more than its end.
@@ -87,6 +79,13 @@ fn at_most<N: PartialOrd + Copy + fmt::Display, E: Error>(number: N, most: N, wh
         return Err(E::custom(format_args!("{what} of {number}, beyond {most}")));
     }
     Ok(number)
+}
+
+fn short<E: Error>(name: String) -> Result<String, E> {
+    if name.len() > limits::NAME_BYTES {
+        return Err(E::custom(format_args!("a name of {} bytes, beyond {}", name.len(), limits::NAME_BYTES)));
+    }
+    Ok(name)
 }
 
 fn cut(text: String) -> String {

@@ -236,15 +236,6 @@ fn median(errors: &[Option<f64>]) -> f64 {
 #[test]
 fn of_twenty_searches_nineteen_end_within_the_tolerance() {
     for target in TARGETS {
-        let (errors, _) = errors(target, 20, &LIMITS);
-        assert!(within(&errors, LIMITS.tolerance) >= 19, "{target:?}: {errors:?}");
-        assert!(median(&errors).abs() < LIMITS.tolerance / 2.0, "{target:?}: {errors:?}");
-    }
-}
-
-#[test]
-fn that_is_no_matter_of_the_seeds() {
-    for target in TARGETS {
         let searches = 2_000;
         let (errors, steps) = errors(target, searches, &LIMITS);
         let within = within(&errors, LIMITS.tolerance) as f64 / searches as f64;
