@@ -64,13 +64,8 @@ pub async fn configured(namespace: &TestNamespace, name: &str, secret: &str) -> 
 /// Like [`configured`], with TLS on port 6380 in addition. The Secret `secret` has its `redis.conf` and the certificates for it.
 pub async fn secure(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
     configured(namespace, name, secret).await?;
-    let service = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": format!("{name}-tls")},
-        "spec": {"selector": {"app": name}, "ports": [{"port": 6380}]},
-    });
-    namespace.apply(&[service]).await?;
+    let spec = json!({"selector": {"app": name}, "ports": [{"port": 6380}]});
+    namespace.apply(&[service(&format!("{name}-tls"), &spec)]).await?;
     Ok(())
 }
 
@@ -83,14 +78,13 @@ pub async fn serve(namespace: &TestNamespace, name: &str, pod: Value) -> Result<
         "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
     });
-    let service = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name},
-        "spec": {"selector": labels, "ports": [{"port": 6379}]},
-    });
+    let service = service(name, &json!({"selector": labels, "ports": [{"port": 6379}]}));
     namespace.apply(&[deployment, service]).await?;
     available(namespace, name).await
+}
+
+fn service(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
 }
 
 /// Waits until the Deployment `name` is available.
@@ -121,12 +115,7 @@ pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
             "template": {"metadata": {"labels": labels}, "spec": redis(&arguments, None)},
         },
     });
-    let service = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name},
-        "spec": {"clusterIP": "None", "selector": labels, "ports": [{"port": 6379}]},
-    });
+    let service = service(name, &json!({"clusterIP": "None", "selector": labels, "ports": [{"port": 6379}]}));
     namespace.apply(&[set, service]).await?;
     wait::object(namespace.api::<StatefulSet>(), name, "ready", READY, |set| {
         let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas);
