@@ -213,4 +213,4 @@ fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,12 +1,16 @@
 #![allow(clippy::float_cmp, reason = "what is the same computation is the same number")]
 
+use super::judge::tests::good;
 use super::*;
 use crate::noise::Noise;
 
 const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02 };
 
-/// Runs a search against a target defined by `holds`, and checks that it can be resumed at every step.
-fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'static str>, Vec<Step<&'static str>>) {
+/// Runs a search with these outcomes, and checks that it can be resumed at every step.
+fn resumed<W>(limits: &Limits, mut outcome: impl FnMut(u64) -> Outcome<W>) -> (Answer<W>, Vec<Step<W>>)
+where
+    W: Clone + PartialEq,
+{
     let mut steps = Vec::new();
     loop {
         let rate = match next(limits, &steps) {
@@ -14,9 +18,13 @@ fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'stat
             Next::Step { rate } | Next::Confirm { rate, .. } => rate,
         };
         assert!((limits.min..=limits.max).contains(&rate), "{rate}");
-        let outcome = if holds(rate) { Outcome::Passed } else { Outcome::Failed("slow") };
-        steps.push(Step { rate, outcome });
+        steps.push(Step { rate, outcome: outcome(rate) });
     }
+}
+
+/// Runs a search against a target defined by `holds`.
+fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'static str>, Vec<Step<&'static str>>) {
+    resumed(limits, |rate| if holds(rate) { Outcome::Passed } else { Outcome::Failed("slow") })
 }
 
 #[test]
@@ -254,35 +262,26 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
         let limits = Limits { min: 10, max: 1_000, tolerance: 0.02 };
         let ended = |seed| {
             let mut noise = Noise::new(seed, 0.0);
-            let mut steps = Vec::new();
-            loop {
-                let rate = match next(&limits, &steps) {
-                    Next::Done(answer) => return answer.ending,
-                    Next::Step { rate } | Next::Confirm { rate, .. } => rate,
-                };
+            let (answer, _) = resumed(&limits, |rate| {
                 let measured = shortest(rate, Arrivals::Poisson, &objective);
                 let mean = rate as f64 * measured.as_secs_f64();
-                let slow = if rate > 100 { 2_000_000 } else { 500_000 };
+                assert!(mean < needed * 1.1 || measured == SHORTEST, "{mean} for {needed}");
                 let step = Measured {
-                    in_flight_before: 0,
-                    discarded: DISCARDED,
                     measured,
                     scheduled: count(mean + mean.sqrt() * noise.normal()),
-                    failed: 0,
                     scheduled_per_second: rate as f64,
                     achieved_per_second: rate as f64,
                     arrivals: Arrivals::Poisson,
-                    quantile: Some(Observed::Nanoseconds(slow)),
-                    backlog_growth: None,
+                    quantile: Some(Observed::Nanoseconds(if rate > 100 { 2_000_000 } else { 500_000 })),
+                    ..good()
                 };
-                assert!(mean < needed * 1.1 || measured == SHORTEST, "{mean} for {needed}");
-                let outcome = match judge(rate, &objective, &step) {
+                match judge(rate, &objective, &step) {
                     Judgement::Passed => Outcome::Passed,
                     Judgement::Failed(_) => Outcome::Failed(()),
                     Judgement::Unusable(_) => Outcome::Unusable(()),
-                };
-                steps.push(Step { rate, outcome });
-            }
+                }
+            });
+            answer.ending
         };
         let found = (0..1_000).filter(|seed| ended(*seed) == Ending::Found).count();
         println!("p{}: {found} of 1000 searches", 100.0 * quantile);

@@ -7,7 +7,7 @@ const RATE: u64 = 10_000;
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
 const ERRORS: Objective = Objective::ErrorRate { max: 0.02 };
 
-fn good() -> Measured {
+pub(crate) fn good() -> Measured {
     Measured {
         in_flight_before: 0,
         discarded: 2 * SECOND,
