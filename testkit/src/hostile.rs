@@ -33,14 +33,6 @@ pub struct Target {
     pub cases: u64,
 }
 
-/// The result of a drive.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    cases: u64,
-    slowest: Duration,
-    most_memory: usize,
-}
-
 /// Drives every target of the crate whose manifest is in `crate_folder`.
 pub fn drive(crate_folder: &str, targets: &[Target]) {
     let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
@@ -49,14 +41,15 @@ pub fn drive(crate_folder: &str, targets: &[Target]) {
     for target in targets {
         let seed = seed.unwrap_or_else(|| if seconds.is_some() { time_of_day() } else { 1 });
         let folder = Path::new(crate_folder).join("corpus").join(target.name);
-        let driven = Driver { target, folder, began: Instant::now(), share, tally: Tally::default() }.run(seed);
-        let rate = driven.tally.cases as f64 / driven.began.elapsed().as_secs_f64();
+        let (began, slowest) = (Instant::now(), Duration::ZERO);
+        let driven = Driver { target, folder, began, share, cases: 0, slowest, most_memory: 0 }.run(seed);
+        let rate = driven.cases as f64 / driven.began.elapsed().as_secs_f64();
         println!(
             "fuzz {}: {} cases from seed {seed}, {rate:.0} per second, slowest {:.0} ms, peak memory {} KiB",
             target.name,
-            driven.tally.cases,
-            driven.tally.slowest.as_secs_f64() * 1e3,
-            driven.tally.most_memory / 1024
+            driven.cases,
+            driven.slowest.as_secs_f64() * 1e3,
+            driven.most_memory / 1024
         );
     }
 }
@@ -71,7 +64,9 @@ struct Driver<'a> {
     folder: PathBuf,
     began: Instant,
     share: Option<Duration>,
-    tally: Tally,
+    cases: u64,
+    slowest: Duration,
+    most_memory: usize,
 }
 
 impl Driver<'_> {
@@ -98,7 +93,7 @@ impl Driver<'_> {
     fn is_over(&self) -> bool {
         match self.share {
             Some(share) => self.began.elapsed() >= share,
-            None => self.tally.cases >= self.target.cases,
+            None => self.cases >= self.target.cases,
         }
     }
 
@@ -112,9 +107,9 @@ impl Driver<'_> {
     fn case(&mut self, input: &[u8], fresh: bool) {
         let began = Instant::now();
         let (result, held) = peak(|| catch_unwind(AssertUnwindSafe(|| (self.target.run)(input))));
-        self.tally.cases += 1;
-        self.tally.slowest = self.tally.slowest.max(began.elapsed());
-        self.tally.most_memory = self.tally.most_memory.max(held);
+        self.cases += 1;
+        self.slowest = self.slowest.max(began.elapsed());
+        self.most_memory = self.most_memory.max(held);
         let (fixed, per_byte) = self.target.memory;
         let allowed = fixed + per_byte * input.len();
         let failed = result.is_err() || held > allowed;

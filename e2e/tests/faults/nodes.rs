@@ -19,15 +19,9 @@ const PROMISED: &str =
 /// Long enough to be noticed by all components, and too short for Kubernetes to evict the node's pods.
 const DEAD: Duration = Duration::from_secs(15);
 
-/// One shard on each of two nodes; Redis is on the third.
-struct Places {
-    benchmark: Benchmark,
-    /// The node to kill: with a shard and without Redis.
-    victim: String,
-}
-
-/// Creates a benchmark. With `operator_too` the operator is on the victim's node, otherwise on that of Redis.
-async fn place(namespace: &TestNamespace, operator_too: bool, mut spec: Value) -> Result<Places> {
+/// Creates a benchmark with one shard on each of two nodes, and Redis on the third. Returns it with the node to kill, which has a shard.
+/// With `operator_too` the operator is on that node, otherwise on that of Redis.
+async fn place(namespace: &TestNamespace, operator_too: bool, mut spec: Value) -> Result<(Benchmark, String)> {
     let operators = operator::leader(&namespace.client).await?;
     let operators = node_of(&operators)?;
     let nodes: Api<Node> = Api::all(namespace.client.clone());
@@ -44,7 +38,7 @@ async fn place(namespace: &TestNamespace, operator_too: bool, mut spec: Value) -
     benchmark.measuring().await?;
     let on_victim = |pod: &Pod| node_of(pod).is_ok_and(|node| node == *victim);
     ensure!(benchmark.pods().await?.iter().filter(|pod| on_victim(pod)).count() == 1, "not one shard on {victim}");
-    Ok(Places { benchmark, victim: victim.clone() })
+    Ok((benchmark, victim.clone()))
 }
 
 fn node_of(pod: &Pod) -> Result<String> {
@@ -66,7 +60,7 @@ fn one_lost() -> Expected<'static> {
 #[test]
 fn killed_and_back_in_mid_run() {
     run_alone(|namespace| async move {
-        let Places { benchmark, victim } = place(&namespace, false, json!({"load": {"duration": "60s"}})).await?;
+        let (benchmark, victim) = place(&namespace, false, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard killed, back after 15 s, in mid-run";
         let mut report = Report::open(&namespace, &benchmark, fault, PROMISED).await?;
         let dead = Part::Node(victim).kill()?;
@@ -87,7 +81,7 @@ fn killed_and_back_in_mid_run() {
 fn killed_with_the_operator_on_it() {
     run_alone(|namespace| async move {
         operator::fresh(&namespace.client).await?;
-        let Places { benchmark, victim } = place(&namespace, true, json!({"load": {"duration": "60s"}})).await?;
+        let (benchmark, victim) = place(&namespace, true, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard and of the operator killed, back after 15 s, in mid-run";
         let promised = "the restarted operator takes over, the others continue; no report of the node's shard is left: \
                         all of it is unknown; Invalid, naming it";

@@ -100,7 +100,7 @@ async fn run(seed: u64, traced: bool) -> Report {
     let over = |world: &World| lock(&world.cluster).status().is_none_or(is_terminal);
     let patience = world.scenario.patience();
     wait(&world, patience, over, || format!("no terminal phase {} s after the last fault", patience.as_secs())).await;
-    let ending = ending(&world);
+    let ending = lock(&world.cluster).status().map_or_else(|| "Deleted".to_owned(), status::ending);
     world.tell(format_args!("finished: {ending}"));
     let no_children = |world: &World| lock(&world.cluster).children().is_empty();
     wait(&world, Duration::from_secs(180), no_children, || "children remain".to_owned()).await;
@@ -153,9 +153,4 @@ async fn wait(world: &World, at_most: Duration, holds: impl Fn(&World) -> bool, 
 
 fn is_terminal(status: &Value) -> bool {
     matches!(status["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"))
-}
-
-fn ending(world: &World) -> String {
-    let cluster = lock(&world.cluster);
-    cluster.status().map_or_else(|| "Deleted".to_owned(), status::ending)
 }

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ended {
     Code(i32),
     Signal(i32),
     /// It exceeded its time limit, and was killed.
+    #[default]
     Hung,
 }
 
@@ -35,7 +36,7 @@ pub struct Calls {
     pub at_most: Option<u64>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub ended: Ended,
     pub took: Duration,

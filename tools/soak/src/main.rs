@@ -75,7 +75,7 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
         arguments.programs.as_deref().unwrap_or(beside).canonicalize().context("failed to find --programs")?;
     let mut network = Network::enter().unwrap_or_else(|error| {
         println!("network faults are disabled: {error:#}; they need root, iproute2 and nftables");
-        Network::shared()
+        Network::default()
     });
     let means = Means { network: network.own, clocks: network::has_clocks() };
     let until = Instant::now() + Duration::from_secs(arguments.minutes * 60);

@@ -16,7 +16,7 @@ const INSIDE: &str = "REDISBENCH_SOAK_NETWORK";
 /// The name of the nftables table, the only one in the namespace.
 const TABLE: &str = "redisbench-soak";
 
-/// The current cuts.
+/// The current cuts. By default, of the existing network, which cannot be cut.
 #[derive(Debug, Default)]
 pub struct Network {
     /// Whether it can be cut.
@@ -46,11 +46,6 @@ impl Network {
         let mut network = Self { own: true, cuts: Vec::new() };
         network.apply()?;
         Ok(network)
-    }
-
-    /// The existing network, which cannot be cut.
-    pub fn shared() -> Self {
-        Self::default()
     }
 
     /// Cuts all traffic of `port`, as `number`.

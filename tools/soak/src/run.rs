@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -53,13 +53,6 @@ pub fn perform(
         || scene.network.listening().into_iter().filter(|port| !own_ports.contains(port)).collect::<Vec<_>>();
     let stdout = read(&directory.join("stdout"));
     let evidence = Evidence {
-        ended: match course.status {
-            None => Ended::Hung,
-            Some(status) => {
-                status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or_default()), Ended::Code)
-            }
-        },
-        took: course.took,
         object: serde_json::from_str(&stdout).ok(),
         stdout,
         stderr: read(&directory.join("stderr")),
@@ -69,14 +62,13 @@ pub fn perform(
             .map(|name| read(&directory.join(name)))
             .collect(),
         calls,
-        peak_kib: course.peak_kib,
         left_processes: left_processes
             .iter()
             .map(|process| format!("{} {}", process.id, process.words.join(" ")))
             .collect(),
         left_files: names(&temporary),
         left_ports: left(listening),
-        injections: course.injections,
+        ..course
     };
     let short =
         Evidence { stdout: String::new(), stderr: String::new(), logs: Vec::new(), object: None, ..evidence.clone() };
@@ -123,23 +115,14 @@ fn wrap_load_generator(scenario: &Scenario, programs: &Path, directory: &Path) -
     Ok(path)
 }
 
-/// Observations until the program ended.
-#[derive(Default)]
-struct Course {
-    /// None if it hung, and was killed.
-    status: Option<ExitStatus>,
-    took: Duration,
-    peak_kib: u64,
-    injections: Vec<Injection>,
-}
-
-/// Follows the program to its end, and applies the faults at their times.
-fn follow(scenario: &Scenario, program: &mut Child, scene: &mut Scene<'_>) -> anyhow::Result<Course> {
+/// Follows the program to its end, and applies the faults at their times. Returns what was observed until then.
+fn follow(scenario: &Scenario, program: &mut Child, scene: &mut Scene<'_>) -> anyhow::Result<Evidence> {
     let began = Instant::now();
-    let mut course = Course::default();
+    let mut course = Evidence::default();
+    let mut status = None;
     let mut to_come = scenario.faults.iter().copied().peekable();
     let mut undos: Vec<(Instant, usize, Undo)> = Vec::new();
-    while course.status.is_none() && course.took <= scenario.patience() {
+    while status.is_none() && course.took <= scenario.patience() {
         let now = Instant::now();
         while let Some((_, fault)) = to_come.next_if(|(at, _)| began + *at <= now) {
             let injection = course.injections.len();
@@ -156,10 +139,12 @@ fn follow(scenario: &Scenario, program: &mut Child, scene: &mut Scene<'_>) -> an
         }
         course.peak_kib = course.peak_kib.max(peak_kib(scene.program));
         look_again();
-        course.status = program.try_wait()?;
+        status = program.try_wait()?;
         course.took = began.elapsed();
     }
-    if course.status.is_none() {
+    if let Some(status) = status {
+        course.ended = status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or_default()), Ended::Code);
+    } else {
         program.kill()?;
         program.wait()?;
     }

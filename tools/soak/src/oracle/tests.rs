@@ -63,14 +63,10 @@ fn evidence(object: Value) -> Evidence {
         took: Duration::from_secs(6),
         object: Some(object),
         stdout: "{}".to_owned(),
-        stderr: String::new(),
         logs: vec![" INFO the phase changed".to_owned()],
         calls: Some(Calls { at_least: 1_000, at_most: Some(1_000) }),
         peak_kib: 20_000,
-        left_processes: Vec::new(),
-        left_files: Vec::new(),
-        left_ports: Vec::new(),
-        injections: Vec::new(),
+        ..Evidence::default()
     }
 }
 
