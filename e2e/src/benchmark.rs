@@ -132,7 +132,6 @@ impl Benchmark {
         Ok(object)
     }
 
-    /// Waits for the condition Finished.
     pub async fn finished(&self, limit: Duration) -> Result<Value> {
         self.wait("finished", limit, is_finished).await
     }
@@ -162,7 +161,6 @@ impl Benchmark {
         Ok(())
     }
 
-    /// The current object.
     pub async fn get(&self) -> Result<Value> {
         Ok(serde_json::to_value(self.namespace.benchmarks().get(&self.name).await?)?)
     }

@@ -15,7 +15,6 @@ pub const RELEASE: &str = "redisbench";
 /// Selects the operator's pods.
 pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
 
-/// A Kubernetes cluster and its tools.
 #[derive(Debug)]
 pub struct Cluster {
     pub kubeconfig: PathBuf,
@@ -93,7 +92,6 @@ impl Cluster {
         self.programs.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
     }
 
-    /// A client of the API server.
     pub async fn client(&self) -> Result<Client> {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -47,7 +47,6 @@ pub struct Running {
     line: String,
 }
 
-/// The outcome of a program.
 #[derive(Debug)]
 pub struct Ended {
     pub code: i32,

@@ -37,7 +37,6 @@ pub struct Question<'a> {
 /// The metrics of one valid trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Its position in the order.
     pub place: Place,
     /// A value for each metric. None if unknown, such as a quantile beyond the answered requests.
     pub values: Vec<Option<f64>>,
@@ -79,7 +78,6 @@ pub enum Outcome {
     Slower,
     /// The whole interval is within the minimum effect.
     NoDifference,
-    /// None of the above.
     Inconclusive {
         /// The smallest difference, such as 0.03 for a ratio of 1.03, that four of five experiments with this number of trials and this
         /// spread would have detected. None if the spread is unknown.

@@ -54,9 +54,7 @@ pub struct Step<W> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<W> {
-    /// The objective held.
     Passed,
-    /// It did not hold.
     Failed(W),
     /// Inconclusive; the step is repeated.
     Unusable(W),
@@ -65,7 +63,6 @@ pub enum Outcome<W> {
 /// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next<W> {
-    /// Try this rate.
     Step {
         /// In requests per second.
         rate: u64,

@@ -12,7 +12,6 @@ const INSIDE: &str = "REDISBENCH_TEST_NETWORK";
 /// The redis-server's address.
 pub const SERVER: &str = "10.98.0.2:7000";
 
-/// The direction that is limited.
 #[derive(Clone, Copy, Debug)]
 pub enum Shaped {
     Uplink,

@@ -103,7 +103,6 @@ impl RedisServer {
         self.signal(libc::SIGSTOP);
     }
 
-    /// Continues the process.
     pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }
@@ -165,7 +164,6 @@ impl RedisServer {
             .map_or(0, |value| value.parse().unwrap())
     }
 
-    /// Resets these counts.
     pub fn reset_statistics(&self) {
         self.ask::<()>(&["CONFIG", "RESETSTAT"]);
     }
@@ -305,12 +303,10 @@ impl RedisCluster {
         self.nodes.iter().map(|node| node.calls(command)).sum()
     }
 
-    /// Resets the counts of all nodes.
     pub fn reset_statistics(&self) {
         self.nodes.iter().for_each(RedisServer::reset_statistics);
     }
 
-    /// The nodes' IDs, in order.
     pub fn ids(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.ask(&["CLUSTER", "MYID"])).collect()
     }
@@ -368,7 +364,6 @@ pub fn free_port() -> u16 {
         .expect("no port is free")
 }
 
-/// Polls until `condition` holds.
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {

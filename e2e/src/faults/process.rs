@@ -14,7 +14,6 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 /// A process that can be signalled. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id on this machine.
     pub pid: u32,
     born: u64,
 }

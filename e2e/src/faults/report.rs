@@ -44,7 +44,6 @@ pub struct Expected<'a> {
     pub lost: u64,
     /// Reasons of events that may occur more than once.
     pub repeat: &'a [&'a str],
-    /// The relation to the server's count.
     pub server: Server,
 }
 
@@ -192,7 +191,6 @@ impl Report {
     }
 }
 
-/// The conductor's epoch in a status.
 fn epoch(object: &Value) -> u64 {
     object.pointer("/status/conductorEpoch").and_then(Value::as_u64).unwrap_or(0)
 }

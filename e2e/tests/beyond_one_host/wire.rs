@@ -21,7 +21,6 @@ const PACKETS: &str = "4000";
 pub struct Capture(Running);
 
 impl Capture {
-    /// Starts to capture the requests to `pod`.
     pub fn begin(pod: &Pod) -> Result<Self> {
         let pid = Process::of(pod)?.pid.to_string();
         let program = Command::new("nsenter")

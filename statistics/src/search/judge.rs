@@ -39,7 +39,6 @@ pub enum Objective {
     },
 }
 
-/// A measured quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// Known, in nanoseconds.
@@ -72,14 +71,10 @@ pub struct Measured {
     pub backlog_growth: Option<f64>,
 }
 
-/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
-    /// The objective held.
     Passed,
-    /// It did not hold.
     Failed(Failure),
-    /// The step is inconclusive.
     Unusable(Unusable),
 }
 
@@ -87,28 +82,15 @@ pub enum Judgement {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Failure {
     /// The achieved share of the scheduled rate is too small.
-    Behind {
-        achieved: f64,
-        /// The required share.
-        min: f64,
-    },
+    Behind { achieved: f64, min: f64 },
     Backlog {
         /// Its growth in requests per second.
         per_second: f64,
     },
     /// The quantile is too long, or beyond all answered requests.
-    Latency {
-        /// The measured quantile.
-        observed: Observed,
-        /// The allowed maximum.
-        max_nanoseconds: u64,
-    },
+    Latency { observed: Observed, max_nanoseconds: u64 },
     /// Too many requests failed.
-    Errors {
-        share: f64,
-        /// The allowed share.
-        max: f64,
-    },
+    Errors { share: f64, max: f64 },
 }
 
 /// Why a step is inconclusive.

@@ -19,15 +19,12 @@ pub enum Client {
 pub struct Load {
     /// The only operation: "get" of a key that exists, or "set" of 100 bytes.
     pub operation: &'static str,
-    /// Total number of connections.
     pub connections: u32,
     /// Requests in flight per connection.
     pub pipeline: u32,
-    /// Total number of requests.
     pub requests: u64,
     /// Requests per second and the pacing grid in microseconds; none is a closed loop. Not for redis-benchmark.
     pub rate: Option<(u64, u64)>,
-    /// Our worker threads.
     pub workers: usize,
 }
 

@@ -37,7 +37,6 @@ struct Profile {
     stacks: BTreeMap<String, u64>,
 }
 
-/// A load and its two profiles.
 #[derive(Debug)]
 struct Pair {
     load: Load,

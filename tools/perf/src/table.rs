@@ -20,7 +20,6 @@ pub struct Floor {
     pub instead: Vec<f64>,
 }
 
-/// A figure and its limits.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub name: String,

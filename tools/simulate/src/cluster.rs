@@ -13,14 +13,12 @@ use tokio::sync::mpsc;
 
 use crate::world::BEGINNING;
 
-/// A watch event.
 #[derive(Clone, Debug)]
 pub enum Change {
     Applied(Value),
     Deleted(Value),
 }
 
-/// The kinds of watched objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Benchmarks,

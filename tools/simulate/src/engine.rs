@@ -31,7 +31,6 @@ impl Engine {
         Self { warmup: plan.warmup_nanoseconds, plan, start, overloaded, stopped_at: None, ended: false }
     }
 
-    /// The trial and the attempt at it.
     pub fn of_try(&self) -> Try {
         (self.plan.trial, self.start.attempt)
     }

@@ -48,7 +48,6 @@ pub struct GroundTruth {
     runs: BTreeMap<String, Run>,
     /// Writes to the API server that changed something, and events.
     pub writes: u64,
-    /// Calls that shards answered.
     pub calls: u64,
     /// How often noteworthy events happened.
     pub events: Counts,

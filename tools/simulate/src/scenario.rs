@@ -9,11 +9,9 @@ use serde_json::{Value, json};
 use crate::search::Search;
 use crate::triggers::Way;
 
-/// The benchmark's name and namespace.
 pub const NAME: &str = "cart";
 pub const NAMESPACE: &str = "perf";
 
-/// A run and its faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub shards: u32,
@@ -45,7 +43,6 @@ pub struct Scenario {
     pub faults: Vec<(Duration, Fault)>,
 }
 
-/// The kind of several trials.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Several {
     Presets,
@@ -129,7 +126,6 @@ pub enum Fault {
     },
 }
 
-/// The fate of a halted leader.
 #[derive(Clone, Debug)]
 pub enum Halt {
     /// It is killed, and another leads after this time.
@@ -330,7 +326,6 @@ impl Scenario {
         })
     }
 
-    /// True if replies are verified.
     pub fn verifies(&self) -> bool {
         self.shards.is_multiple_of(2)
     }

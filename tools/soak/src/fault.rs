@@ -56,10 +56,8 @@ pub enum Kind {
     LosePackets(u32),
 }
 
-/// How a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Packets are dropped.
     Drop,
     /// Connections are reset, and new ones refused.
     Reset,

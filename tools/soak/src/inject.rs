@@ -9,7 +9,6 @@ use crate::network::Network;
 use crate::processes::{Process, below};
 use crate::servers::{self, Server, move_slots};
 
-/// How to undo a fault.
 #[derive(Clone, Copy, Debug)]
 pub enum Undo {
     Done,
@@ -25,7 +24,6 @@ pub enum Undo {
     Cut,
 }
 
-/// The targets of faults.
 pub struct Scene<'a> {
     pub work: PathBuf,
     pub program: i32,
@@ -76,7 +74,6 @@ impl Scene<'_> {
         }
     }
 
-    /// Undoes the fault of number `injection`.
     pub fn undo(&mut self, injection: usize, undo: Undo) {
         match undo {
             Undo::Done => {}

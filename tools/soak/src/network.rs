@@ -64,7 +64,6 @@ impl Network {
         self.apply()
     }
 
-    /// Undoes the cut `number`.
     pub fn mend(&mut self, number: usize) -> anyhow::Result<()> {
         self.cuts.retain(|(cut, _)| *cut != number);
         self.apply()

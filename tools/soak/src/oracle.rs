@@ -17,7 +17,6 @@ const MEMORY_KIB: u64 = 256 * 1024;
 /// The time after the program's start until which it may not handle signals yet, in milliseconds.
 const DEAF_MS: u128 = 2_000;
 
-/// Returns all violations.
 pub fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<String> {
     let mut judgement = Judgement { scenario, evidence, violations: Vec::new() };
     judgement.surroundings();

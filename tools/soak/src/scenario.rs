@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::fault::{Fault, Surroundings};
 use crate::servers::{PASSWORD, Redis};
 
-/// A run and its faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub run: u64,
@@ -49,14 +48,12 @@ pub enum Load {
     Closed,
 }
 
-/// The end of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Seconds(u64),
     Requests { count: u64, at_most: Duration },
 }
 
-/// The capabilities of the environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
     /// The network can be cut, and disks can be mounted.
@@ -268,7 +265,6 @@ impl Scenario {
         if self.password { format!("{benchmark}\n---\n{secret}\n") } else { format!("{benchmark}\n") }
     }
 
-    /// A short description of the benchmark.
     pub fn describe(&self) -> String {
         let load = match self.load {
             Load::Open(rate) => format!("{rate}/s"),

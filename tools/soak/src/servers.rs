@@ -101,7 +101,6 @@ impl Server {
         self.running
     }
 
-    /// Continues its process.
     pub fn resume(&self) {
         if self.running {
             self.redis.resume();

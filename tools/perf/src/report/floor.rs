@@ -66,7 +66,6 @@ fn cells(row: &Row) -> Option<[String; 7]> {
     ])
 }
 
-/// The explanation of a missed gate.
 fn missed(row: &Row) -> Option<String> {
     let ((gate, _), measured) = (row.gate_and_aim?, row.value()?);
     if row.is_met() {
