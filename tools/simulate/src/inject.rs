@@ -38,23 +38,23 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
                 suspend_for(world, time).await;
             }
         }
-        Fault::KillShard { shard } => {
+        Fault::KillShard(shard) => {
             for pod in world.running_pods(shard) {
                 world.kill_process(address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
             }
         }
-        Fault::EvictShard { shard } => {
+        Fault::EvictShard(shard) => {
             world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, true));
         }
-        Fault::DeletePod { shard } => world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, false)),
-        Fault::CutShard { shard, time } => {
+        Fault::DeletePod(shard) => world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, false)),
+        Fault::CutShard(shard, time) => {
             for pod in world.running_pods(shard) {
                 let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
                 world.cut(address);
                 world.after(time, move |world| world.mend(address));
             }
         }
-        Fault::LoseNode { shard } => {
+        Fault::LoseNode(shard) => {
             for pod in world.running_pods(shard) {
                 let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
                 world.cut(address);
@@ -62,26 +62,26 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
                 world.after(given_up, move |world| world.delete_pod(&pod, true));
             }
         }
-        Fault::ApiAway { time } => {
+        Fault::ApiAway(time) => {
             lock(&world.weather).api_away = true;
             sleep(time).await;
             lock(&world.weather).api_away = false;
         }
         Fault::Abort => lock(&world.cluster).edit(json!({"abort": true})),
-        Fault::Suspend { time } => suspend_for(world, time).await,
+        Fault::Suspend(time) => suspend_for(world, time).await,
         Fault::DeleteBenchmark => world.delete(Kind::Benchmarks),
-        Fault::Recreate { after } => {
+        Fault::Recreate(after) => {
             world.delete(Kind::Benchmarks);
             sleep(after).await;
             world.apply_benchmark();
         }
-        Fault::TakeName { time } => {
+        Fault::TakeName(time) => {
             if lock(&world.cluster).squat() {
                 sleep(time).await;
                 lock(&world.cluster).leave();
             }
         }
-        Fault::BreakWatches { time } => world.break_watches(time),
+        Fault::BreakWatches(time) => world.break_watches(time),
         Fault::DeleteJob => world.delete(Kind::Jobs),
     }
 }

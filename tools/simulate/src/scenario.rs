@@ -72,50 +72,30 @@ pub struct ApiTemper {
     pub lag: u64,
 }
 
+/// Numbers are indices of shards, and times are how long a fault lasts.
 #[derive(Clone, Debug)]
 pub enum Fault {
     HaltOperator(Halt),
     /// The leader releases its Lease, and another leads at once.
     Upgrade,
-    KillShard {
-        shard: u32,
-    },
-    EvictShard {
-        shard: u32,
-    },
-    DeletePod {
-        shard: u32,
-    },
+    KillShard(u32),
+    EvictShard(u32),
+    DeletePod(u32),
     /// The shard is unreachable for a time.
-    CutShard {
-        shard: u32,
-        time: Duration,
-    },
+    CutShard(u32, Duration),
     /// The shard's machine is cut off permanently. Its pod is replaced while it still runs.
-    LoseNode {
-        shard: u32,
-    },
-    ApiAway {
-        time: Duration,
-    },
+    LoseNode(u32),
+    ApiAway(Duration),
     Abort,
-    Suspend {
-        time: Duration,
-    },
+    Suspend(Duration),
     DeleteBenchmark,
     DeleteJob,
-    /// The benchmark is deleted and created again, while objects of the old one may still exist.
-    Recreate {
-        after: Duration,
-    },
+    /// The benchmark is deleted and created again after this time, while objects of the old one may still exist.
+    Recreate(Duration),
     /// Another owner has an object with the name that a result needs.
-    TakeName {
-        time: Duration,
-    },
+    TakeName(Duration),
     /// Watches break, and start again from a list.
-    BreakWatches {
-        time: Duration,
-    },
+    BreakWatches(Duration),
     /// The leader's conductor is halted after recording a start and before its calls, or after this number of them.
     HaltAtStart(Halt, u32),
     /// A start is missed, because the call or its answer is lost for one shard. Some runs suspend the benchmark at that moment.
@@ -204,7 +184,7 @@ impl Scenario {
             let fault = Fault::draw(rng, shards);
             if fault.replaces_shard() && rng.random_bool(0.25) {
                 let time = Duration::from_millis(rng.random_range(2_000..15_000));
-                scenario.faults.push((at.saturating_sub(Duration::from_millis(100)), Fault::BreakWatches { time }));
+                scenario.faults.push((at.saturating_sub(Duration::from_millis(100)), Fault::BreakWatches(time)));
             }
             scenario.faults.push((at, fault));
         }
@@ -364,42 +344,39 @@ impl Fault {
             6 => Self::HaltOperator(Halt::Killed(long)),
             7..9 => Self::Upgrade,
             9..14 => Self::HaltOperator(Halt::Paused { time: long, successor_after: short, both }),
-            14..17 => Self::KillShard { shard },
-            17..19 => Self::EvictShard { shard },
-            19 => Self::DeletePod { shard },
-            20..24 => Self::CutShard { shard, time: long },
-            24..26 => Self::LoseNode { shard },
-            26..30 => Self::ApiAway { time: long },
+            14..17 => Self::KillShard(shard),
+            17..19 => Self::EvictShard(shard),
+            19 => Self::DeletePod(shard),
+            20..24 => Self::CutShard(shard, long),
+            24..26 => Self::LoseNode(shard),
+            26..30 => Self::ApiAway(long),
             30 => Self::Abort,
-            31 => Self::Suspend { time: long },
+            31 => Self::Suspend(long),
             32 => Self::DeleteBenchmark,
             33 => Self::DeleteJob,
-            34..36 => Self::Recreate { after },
-            36..38 => Self::BreakWatches { time: stall },
+            34..36 => Self::Recreate(after),
+            36..38 => Self::BreakWatches(stall),
             38 => Self::HaltOperator(Halt::Stalled(stall)),
             39..43 => Self::HaltAtStart(halt, calls),
-            43 => Self::TakeName { time: taken },
+            43 => Self::TakeName(taken),
             _ => Self::MissStart { shard, way, suspend },
         }
     }
 
     /// Whether another pod replaces the shard's.
     fn replaces_shard(&self) -> bool {
-        matches!(
-            self,
-            Self::KillShard { .. } | Self::EvictShard { .. } | Self::DeletePod { .. } | Self::LoseNode { .. }
-        )
+        matches!(self, Self::KillShard(_) | Self::EvictShard(_) | Self::DeletePod(_) | Self::LoseNode(_))
     }
 
     fn lasts(&self) -> Duration {
         match self {
             Self::HaltOperator(halt) => halt.lasts(),
-            Self::CutShard { time, .. }
-            | Self::ApiAway { time }
-            | Self::Suspend { time }
-            | Self::TakeName { time }
-            | Self::BreakWatches { time } => *time,
-            Self::Recreate { after } => *after,
+            Self::CutShard(_, time)
+            | Self::ApiAway(time)
+            | Self::Suspend(time)
+            | Self::Recreate(time)
+            | Self::TakeName(time)
+            | Self::BreakWatches(time) => *time,
             Self::HaltAtStart(halt, _) => WATCHFUL + halt.lasts(),
             Self::MissStart { suspend, .. } => {
                 WATCHFUL + suspend.map_or(Duration::from_secs(3), |(delay, time)| delay + time)
