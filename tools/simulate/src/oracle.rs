@@ -72,7 +72,7 @@ impl World {
             if line["requests"].is_null() || !kept {
                 continue;
             }
-            let Some(full) = lock(&self.cluster).artifact(index.into()) else {
+            let Some(full) = lock(&self.cluster).artifact(&index.to_string(), &name) else {
                 self.violated(format_args!("the full result of trial {index} is missing"));
                 continue;
             };
@@ -102,7 +102,7 @@ impl World {
         self.check(cells.first().is_some_and(|cell| cell["aggregate"].is_object()), || {
             format!("the repeats have no aggregate: {cells:?}")
         });
-        let document = lock(&self.cluster).experiment();
+        let document = lock(&self.cluster).artifact("experiment", "experiment.json");
         let histogram = document.and_then(|document| {
             serde_json::from_value::<EncodedHistogram>(document["cells"][0]["histogram"].clone()).ok()
         });
