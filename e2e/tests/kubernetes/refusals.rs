@@ -8,50 +8,40 @@ use redisbench_e2e::{Benchmark, TestNamespace, run};
 use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
+/// The change to a valid spec, the field that the message must name, and other required text.
+const BAD: &str = "\
+shards: {count: 0} | shards.count | should be greater than or equal to 1
+shards: {count: 1000000} | shards.count | less than or equal
+workload: {operations: [{name: get, weight: 0, command: GET __key__}]} | weight | should be greater than or equal to 1
+load: {connections: 0} | load.connections | should be greater than or equal to 1
+load: {openLoop: {rate: 0}} | load.openLoop.rate | should be greater than or equal to 1
+load: {openLoop: {rate: 9000000000000000000}} | rate | less than or equal
+load: {pipeline: 0} | load.pipeline | should be greater than or equal to 1
+load: {type: Sideways} | load.type | supported values
+load: {openLoop: {arrival: Pareto}} | arrival | supported values
+load: {stages: [{duration: 9s, rate: {from: 0, to: 1}}]} | rate.from | should be greater than or equal to 1
+load: {duration: 5 minutes} | duration | should match
+targets: [] | spec.targets | should have at least 1 items
+workload: {keys: {count: 0}} | keys.count | should be greater than or equal to 1
+workload: {keys: {pattern: {zipf: {exponent: '0'}}}} | zipf.exponent | should match
+search: {rate: {min: 1, max: 2}} | search.objective | Required
+sweep: [{field: load.pace, values: [1]}] | sweep[0].field | supported values
+sweep: [{field: load.pipeline, values: []}] | sweep[0].values | at least 1
+sweep: [{field: load.pipeline, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]}], repeats: {count: 10} | spec | make 260 trials, the maximum is 250
+load: {connections: 1} | load.connections | is 1, and must be at least shards.count, which is 2
+";
+
 #[test]
 fn bad_specs_are_refused_at_apply() {
     run(|namespace| async move {
-        let operation =
-            |weight: u64| json!({"operations": [{"name": "get", "weight": weight, "command": "GET __key__"}]});
-        let huge = json!({"openLoop": {"rate": 9_000_000_000_000_000_000_u64}});
-        let sweep = |field: &str, values: Value| json!({"sweep": [{"field": field, "values": values}]});
-        let mut trials = sweep("load.pipeline", json!((1..=26).collect::<Vec<_>>()));
-        trials["repeats"] = json!({"count": 10});
-        // The change to a valid spec, the field that the message must name, and other required text.
-        let cases: Vec<(Value, &str, &str)> = vec![
-            (json!({"shards": {"count": 0}}), "shards.count", "should be greater than or equal to 1"),
-            (json!({"shards": {"count": 1_000_000}}), "shards.count", "less than or equal"),
-            (json!({"workload": operation(0)}), "weight", "should be greater than or equal to 1"),
-            (json!({"load": {"connections": 0}}), "load.connections", "should be greater than or equal to 1"),
-            (json!({"load": {"openLoop": {"rate": 0}}}), "load.openLoop.rate", "should be greater than or equal to 1"),
-            (json!({"load": huge}), "rate", "less than or equal"),
-            (json!({"load": {"pipeline": 0}}), "load.pipeline", "should be greater than or equal to 1"),
-            (json!({"load": {"type": "Sideways"}}), "load.type", "supported values"),
-            (json!({"load": {"openLoop": {"arrival": "Pareto"}}}), "arrival", "supported values"),
-            (
-                json!({"load": {"stages": [{"duration": "9s", "rate": {"from": 0, "to": 1}}]}}),
-                "rate.from",
-                "should be greater than or equal to 1",
-            ),
-            (json!({"load": {"duration": "5 minutes"}}), "duration", "should match"),
-            (json!({"targets": []}), "spec.targets", "should have at least 1 items"),
-            (json!({"workload": {"keys": {"count": 0}}}), "keys.count", "should be greater than or equal to 1"),
-            (json!({"workload": {"keys": {"pattern": {"zipf": {"exponent": "0"}}}}}), "zipf.exponent", "should match"),
-            (json!({"search": {"rate": {"min": 1, "max": 2}}}), "search.objective", "Required"),
-            (sweep("load.pace", json!([1])), "sweep[0].field", "supported values"),
-            (sweep("load.pipeline", json!([])), "sweep[0].values", "at least 1"),
-            (trials, "spec", "make 260 trials, the maximum is 250"),
-            (
-                json!({"load": {"connections": 1}}),
-                "load.connections",
-                "is 1, and must be at least shards.count, which is 2",
-            ),
-        ];
-        for (patch, field, hint) in cases {
-            let refusal = refused(&namespace, &manifest("bad", &patch)).await?.context("it was accepted");
-            let refusal = refusal.context(patch.to_string())?;
-            ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
-            ensure!(refusal.contains(hint), "with {patch}: the message does not contain {hint:?}: {refusal}");
+        for case in BAD.lines() {
+            let parts: Vec<&str> = case.split(" | ").collect();
+            let [patch, field, hint] = parts[..] else { anyhow::bail!("{case}") };
+            let patch: Value = serde_yaml::from_str(&format!("{{{patch}}}")).context(case)?;
+            let refusal =
+                refused(&namespace, &manifest("bad", &patch)).await?.context("it was accepted").context(case)?;
+            ensure!(refusal.contains(field), "{case}: the message does not name {field}: {refusal}");
+            ensure!(refusal.contains(hint), "{case}: the message does not contain {hint:?}: {refusal}");
         }
         Ok(())
     });
