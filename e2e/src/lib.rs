@@ -9,7 +9,6 @@ pub mod accounts;
 pub mod benchmark;
 pub mod cluster;
 pub mod faults;
-pub mod haproxy;
 pub mod install;
 pub mod json;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! Redis servers under test, as pods, and their command counts.
+//! Redis servers under test, as pods, their command counts, and a proxy before them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -160,7 +160,7 @@ fn redis(arguments: &[&str], config: Option<Value>) -> Value {
 
 /// A pod of one container in which `user` runs `program`, which serves port 6379. `volumes` are with their places in the container, which
 /// can write only to those that begin empty.
-pub(crate) fn pod(program: &str, image: &str, user: u32, arguments: &[&str], volumes: &[(Value, &str)]) -> Value {
+fn pod(program: &str, image: &str, user: u32, arguments: &[&str], volumes: &[(Value, &str)]) -> Value {
     let mount = |(volume, place): &(Value, &str)| json!({"name": volume["name"], "mountPath": place, "readOnly": volume["emptyDir"].is_null()});
     json!({
         "automountServiceAccountToken": false,
@@ -188,6 +188,21 @@ pub(crate) fn pod(program: &str, image: &str, user: u32, arguments: &[&str], vol
         }],
         "volumes": volumes.iter().map(|(volume, _)| volume).collect::<Vec<_>>(),
     })
+}
+
+/// Starts `HAProxy` behind the Service `name`, for the server behind the Service `server`.
+pub async fn haproxy(namespace: &TestNamespace, name: &str, server: &str) -> Result<()> {
+    let configuration = format!(
+        "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
+         listen redis\n  bind :6379\n  server {server} {server}:6379 check\n"
+    );
+    let data = json!({"haproxy.cfg": configuration});
+    namespace
+        .apply(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})])
+        .await?;
+    let volume = (json!({"name": "config", "configMap": {"name": name}}), "/etc/haproxy");
+    let arguments = ["-db", "-f", "/etc/haproxy/haproxy.cfg"];
+    serve(namespace, name, pod("haproxy", &Cluster::get().haproxy_image, 99, &arguments, &[volume])).await
 }
 
 /// The reply to `redis-cli` in a Redis pod (or `deployment/NAME`).

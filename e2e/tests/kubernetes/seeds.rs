@@ -6,7 +6,7 @@ use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::cluster::repository;
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, TestNamespace, haproxy, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::{Value, json};
 
 /// Applies a tool's example and waits for its success.
@@ -82,7 +82,7 @@ fn fred() {
 fn redishappy() {
     run(|namespace| async move {
         redis::standalone(&namespace, "redis").await?;
-        haproxy::start(&namespace, "haproxy", "redis").await?;
+        redis::haproxy(&namespace, "haproxy", "redis").await?;
         let object = succeeded(&namespace, "redishappy", "haproxy:6379", "haproxy:6379").await?;
         let trials = list(&object, "/status/trials");
         ensure!(trials.len() == 7, "{} trials of 7: {object}", trials.len());
