@@ -58,7 +58,7 @@ impl Client {
 
     pub fn line(self, servers: &Servers, load: &Load) -> String {
         let Load { operation, connections, pipeline, requests, rate, workers } = *load;
-        let certificate = servers.certificate();
+        let certificate = &servers.certificate;
         let tls = |options: String| if servers.kind == Kind::Tls { options } else { String::new() };
         let rate = rate.map_or_else(String::new, |(rate, grid)| format!(" --rate {rate} --grid {grid}"));
         let ours = format!("--connections {connections} --pipeline {pipeline} --requests {requests}");

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -24,7 +23,9 @@ pub struct Servers {
     nodes: Nodes,
     /// The port that speaks TLS, if one does.
     tls_port: u16,
-    directory: TempDir,
+    /// The file with the certificate that its clients trust.
+    pub certificate: String,
+    _directory: TempDir,
 }
 
 enum Nodes {
@@ -56,7 +57,8 @@ impl Servers {
     /// Starts servers on the servers' processor, and waits until they serve.
     pub fn start(bench: &Bench, kind: Kind) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("failed to create a directory for servers")?;
-        let tls_port = free_port();
+        let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+        let (certificate, key, tls_port) = (file("certificate.pem"), file("key.pem"), free_port());
         let redis = |arguments: &str| {
             let arguments = format!("--maxclients 11000 {arguments}");
             RedisServer::start_on(Some(bench.server_cpu.as_str()), &arguments.split_whitespace().collect::<Vec<_>>())
@@ -65,7 +67,7 @@ impl Servers {
             Kind::Null(threads) => null_server(bench, threads)?,
             Kind::Redis => Nodes::Redis(redis("")),
             Kind::Tls => {
-                let (certificate, key) = make_certificate(directory.path())?;
+                make_certificate(&certificate, &key)?;
                 let files =
                     format!("--tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate}");
                 Nodes::Redis(redis(&format!("--tls-auth-clients no --tls-port {tls_port} {files}")))
@@ -75,12 +77,7 @@ impl Servers {
                 Nodes::Cluster(RedisCluster::form((0..3).map(node).collect()))
             }
         };
-        Ok(Self { kind, nodes, tls_port, directory })
-    }
-
-    /// The file with the certificate that its clients trust.
-    pub fn certificate(&self) -> String {
-        certificate(self.directory.path())
+        Ok(Self { kind, nodes, tls_port, certificate, _directory: directory })
     }
 
     /// The port of each for the load.
@@ -164,15 +161,9 @@ fn null_server(bench: &Bench, threads: usize) -> anyhow::Result<Nodes> {
     Ok(Nodes::Null(running, address.port()))
 }
 
-fn certificate(directory: &Path) -> String {
-    directory.join("certificate.pem").to_string_lossy().into_owned()
-}
-
-/// Makes a self-signed certificate for localhost. Returns its file and that of its key.
-fn make_certificate(directory: &Path) -> anyhow::Result<(String, String)> {
+/// Makes a self-signed certificate for localhost, with its key.
+fn make_certificate(certificate: &str, key: &str) -> anyhow::Result<()> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).context("failed to make a certificate")?;
-    let (certificate, key) = (certificate(directory), directory.join("key.pem").to_string_lossy().into_owned());
-    std::fs::write(&certificate, made.cert.pem()).context("failed to write a certificate")?;
-    std::fs::write(&key, made.signing_key.serialize_pem()).context("failed to write a key")?;
-    Ok((certificate, key))
+    std::fs::write(certificate, made.cert.pem()).context("failed to write a certificate")?;
+    std::fs::write(key, made.signing_key.serialize_pem()).context("failed to write a key")
 }
