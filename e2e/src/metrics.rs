@@ -78,34 +78,17 @@ fn parse_line(line: &str) -> Result<Sample> {
     let mut tail = rest.unwrap_or_else(|| line[head.len()..].trim());
     if rest.is_some() {
         while let Some(after) = tail.strip_prefix(',').or(Some(tail)).filter(|t| !t.starts_with('}')) {
-            let (key, quoted) = after.split_once("=\"").context("a label without a value")?;
-            let (value, end) = unquote(quoted)?;
-            labels.insert(key.to_owned(), value);
-            tail = &quoted[end..];
+            let (key, quoted) = after.split_once('=').context("a label without a value")?;
+            // Its escapes are those of JSON.
+            let mut values = serde_json::Deserializer::from_str(quoted).into_iter::<String>();
+            labels.insert(key.to_owned(), values.next().context("a label without a value")??);
+            tail = &quoted[values.byte_offset()..];
         }
         tail = tail.trim_start_matches('}');
     }
     // A timestamp or an exemplar may follow the value.
     let value = tail.split_whitespace().next().context("no value")?;
     Ok(Sample { name: head.to_owned(), labels, value: value.parse()? })
-}
-
-/// The text before the closing quote, and the offset after the quote.
-fn unquote(quoted: &str) -> Result<(String, usize)> {
-    let mut value = String::new();
-    let mut characters = quoted.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Ok((value, at + 1)),
-            '\\' => match characters.next() {
-                Some((_, 'n')) => value.push('\n'),
-                Some((_, other)) => value.push(other),
-                None => break,
-            },
-            other => value.push(other),
-        }
-    }
-    anyhow::bail!("a label is not terminated")
 }
 
 #[cfg(test)]

@@ -16,24 +16,20 @@ impl Log {
     /// Reads until the output ends, so that the server never blocks on a full pipe. Returns true once a line contains `text`, or false if
     /// none does.
     pub fn follow_until(&self, output: impl Read + Send + 'static, text: &str) -> bool {
-        let mut lines = BufReader::new(output);
-        let mut line = String::new();
-        while lines.read_line(&mut line).unwrap_or(0) > 0 {
-            self.0.lock().unwrap().push_str(&line);
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        while let Some(line) = lines.next() {
+            self.push(&line);
             if line.contains(text) {
-                let log = self.0.clone();
-                thread::spawn(move || {
-                    let mut line = String::new();
-                    while lines.read_line(&mut line).unwrap_or(0) > 0 {
-                        log.lock().unwrap().push_str(&line);
-                        line.clear();
-                    }
-                });
+                let log = self.clone();
+                thread::spawn(move || lines.for_each(|line| log.push(&line)));
                 return true;
             }
-            line.clear();
         }
         false
+    }
+
+    fn push(&self, line: &str) {
+        self.0.lock().unwrap().extend([line, "\n"]);
     }
 
     /// When lines with `text` were written, in milliseconds since the Unix epoch.
