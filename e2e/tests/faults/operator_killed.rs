@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
-use redisbench_e2e::faults::{CONTROL, Cut, Expected, Lag, Process, Report, Server, operator};
+use redisbench_e2e::faults::{CONTROL, Cut, Expected, Lag, Process, Report, operator};
 use redisbench_e2e::json::{count, text};
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone, wait};
 use redisbench_testkit::processes::SIGKILL;
@@ -32,7 +32,7 @@ fn after_the_first_start_call() {
         report.taken_over().await?;
         let runs = |o: &Value| is_finished(o) || phase(o) == "Running" && o["status"]["trial"]["attempt"] == 2;
         report.recovers("running", SOON, runs).await?;
-        let expected = Expected { server: Server::CountedMore, repeat: &["Started"], ..Expected::default() };
+        let expected = Expected { counted_more: true, repeat: &["Started"], ..Expected::default() };
         let object = report.close(&expected).await?;
         ensure!(count(&object, "/status/trial/attempt")? == 2, "not attempt 2: {}", object["status"]["trial"]);
         Ok(())

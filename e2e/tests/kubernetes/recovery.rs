@@ -7,7 +7,7 @@ use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use redisbench_e2e::accounts::check_served;
 use redisbench_e2e::benchmark::{SOON, check_numbers, condition, message, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
-use redisbench_e2e::faults::{Expected, Report, Server};
+use redisbench_e2e::faults::{Expected, Report};
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::{Benchmark, TestNamespace, run, run_alone, wait};
 use serde_json::json;
@@ -78,7 +78,7 @@ fn an_evicted_shard_is_replaced_and_all_begin_again() {
         let report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
         namespace.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await?;
-        let expected = Expected { repeat: &["Started"], server: Server::CountedMore, ..Expected::default() };
+        let expected = Expected { repeat: &["Started"], counted_more: true, ..Expected::default() };
         let object = report.close(&expected).await?;
         ensure!(count(&object, "/status/trial/attempt")? == 2, "not the second attempt: {}", object["status"]["trial"]);
         let scheduled = count(&object, "/status/result/requests/scheduled")?;
