@@ -227,7 +227,7 @@ pub fn is_finished(object: &Value) -> bool {
     condition(object, "Finished") == Some("True")
 }
 
-pub fn shard_index(pod: &Pod) -> u32 {
+fn shard_index(pod: &Pod) -> u32 {
     let index = pod.annotations().get("batch.kubernetes.io/job-completion-index");
     index.and_then(|index| index.parse().ok()).unwrap_or(u32::MAX)
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
-use redisbench_e2e::benchmark::{SOON, phase, shard_index, shards};
+use anyhow::{Context, ensure};
+use redisbench_e2e::benchmark::{SOON, phase, shards};
 use redisbench_e2e::faults::{CONTROL, Cut, Expected, Report, lasts};
 use redisbench_e2e::json::count;
 use redisbench_e2e::{Benchmark, run};
@@ -13,10 +12,6 @@ use serde_json::json;
 /// How long the link is cut.
 const OUTAGE: Duration = Duration::from_secs(30);
 
-async fn last_shard(benchmark: &Benchmark) -> Result<Pod> {
-    benchmark.pods().await?.into_iter().max_by_key(shard_index).context("no pods")
-}
-
 #[test]
 fn cut_in_mid_run() {
     run(|namespace| async move {
@@ -24,7 +19,7 @@ fn cut_in_mid_run() {
         let fault = "link operator-shard cut for 30 s in mid-run";
         let promised = "the shard continues; it is only reported as unreachable; nothing is lost";
         let mut report = Report::open(&namespace, &benchmark, fault, promised).await?;
-        let cut = Cut::make(&last_shard(&benchmark).await?, CONTROL)?;
+        let cut = Cut::make(&benchmark.pods().await?.pop().context("no pods")?, CONTROL)?;
         let (noticed, ()) = tokio::join!(
             benchmark.wait("with an unreachable shard", OUTAGE, |object| shards(object, "unreachable") == Some(1)),
             lasts(OUTAGE)
