@@ -190,6 +190,12 @@ fn pod(program: &str, image: &str, user: u32, arguments: &[&str], volumes: &[(Va
     })
 }
 
+/// The pod of the server behind the Service `name`.
+pub async fn pod_of(namespace: &TestNamespace, name: &str) -> Result<Pod> {
+    let pods = namespace.api::<Pod>().list(&ListParams::default().labels(&format!("app={name}"))).await?;
+    pods.items.into_iter().next().with_context(|| format!("no pod of {name}"))
+}
+
 /// Starts `HAProxy` behind the Service `name`, for the server behind the Service `server`.
 pub async fn haproxy(namespace: &TestNamespace, name: &str, server: &str) -> Result<()> {
     let configuration = format!(

@@ -9,12 +9,11 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, message};
 use redisbench_e2e::cluster::{Cluster, repository};
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within, wait};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within};
 use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
@@ -213,14 +212,7 @@ async fn limit_the_server(namespace: &TestNamespace, thousandths: u64) -> Result
 fn eight_shards_start_together_on_the_wire() {
     run_within(Duration::from_secs(240), |namespace| async move {
         redis::standalone(&namespace, "redis").await?;
-        let server = wait::answer("the server's pod", SOON, || async {
-            let pods = namespace.api::<k8s_openapi::api::core::v1::Pod>().list(&ListParams::default()).await?;
-            Ok(pods
-                .items
-                .into_iter()
-                .find(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")))
-        })
-        .await?;
+        let server = redis::pod_of(&namespace, "redis").await?;
         let capture = wire::Capture::begin(&server)?;
         let spec = json!({
             "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},

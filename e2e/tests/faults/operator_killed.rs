@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
 use redisbench_e2e::faults::{CONTROL, Cut, Expected, Lag, Process, Report, operator};
 use redisbench_e2e::json::{count, text};
@@ -43,8 +42,7 @@ fn after_the_first_start_call() {
 async fn nearly_started(namespace: &TestNamespace) -> Result<(Benchmark, Vec<Lag>)> {
     operator::fresh(&namespace.client).await?;
     redis::standalone(namespace, "redis").await?;
-    let server = namespace.api::<Pod>().list(&ListParams::default().labels("app=redis")).await?;
-    let server = Process::of(server.items.first().context("no Redis")?)?.stop().await?;
+    let server = Process::of(&redis::pod_of(namespace, "redis").await?)?.stop().await?;
     let spec = json!({
         "load": {"duration": "6s", "connections": 6, "timeouts": {"connect": "60s"}},
         // High, because the delay makes the clocks uncertain.
