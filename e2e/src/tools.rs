@@ -33,7 +33,8 @@ pub async fn helm<S: AsRef<OsStr>>(arguments: &[S]) -> Result<String> {
 async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: &str) -> Result<String> {
     let mut command = Command::new(Cluster::get().program(program));
     command.args(arguments);
-    let running = Running::start(command, input).await?;
+    let mut running = Running::start(command)?;
+    running.write(input).await?;
     let line = running.line.clone();
     let ended = running.ended().await?;
     ensure!(ended.code == 0, "`{line}` failed: {}", ended.errors.trim());
@@ -55,11 +56,11 @@ pub struct Ended {
 }
 
 impl Running {
-    /// Starts `command` on the cluster with standard input.
-    pub async fn start(mut command: Command, input: &str) -> Result<Self> {
+    /// Starts `command` on the cluster. Killed on drop.
+    pub fn start(mut command: Command) -> Result<Self> {
         let words = std::iter::once(command.as_std().get_program()).chain(command.as_std().get_args());
         let line = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
-        let mut child = command
+        let child = command
             .env("KUBECONFIG", &Cluster::get().kubeconfig)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -67,16 +68,22 @@ impl Running {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("failed to start {line}"))?;
-        let mut stdin = child.stdin.take().context("no standard input")?;
-        stdin.write_all(input.as_bytes()).await.with_context(|| format!("failed to write to {line}"))?;
         Ok(Self { child, line })
+    }
+
+    /// Writes its whole standard input.
+    pub async fn write(&mut self, input: &str) -> Result<()> {
+        let mut stdin = self.child.stdin.take().context("no standard input")?;
+        stdin.write_all(input.as_bytes()).await.with_context(|| format!("failed to write to {}", self.line))
     }
 
     /// Starts `kubectl redisbench` with the arguments and standard input. `kubectl` finds the built program as its plugin.
     pub async fn plugin(arguments: &[&str], input: &str) -> Result<Self> {
         let mut command = Command::new(Cluster::get().program("kubectl"));
         command.arg("redisbench").args(arguments).env("PATH", path_with_plugin()?);
-        Self::start(command, input).await
+        let mut running = Self::start(command)?;
+        running.write(input).await?;
+        Ok(running)
     }
 
     /// Sends the signal of Ctrl-C. By then `kubectl` has replaced itself by its plugin.

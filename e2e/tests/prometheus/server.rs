@@ -80,7 +80,9 @@ impl Prometheus {
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
     let mut command = Command::new(program("promtool"));
     command.args(arguments);
-    let ended = Running::start(command, input).await?.ended().await?;
+    let mut running = Running::start(command)?;
+    running.write(input).await?;
+    let ended = running.ended().await?;
     ensure!(ended.code == 0, "promtool {arguments:?} failed: {}{}", ended.output, ended.errors);
     Ok(ended.output)
 }
