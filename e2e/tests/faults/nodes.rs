@@ -49,14 +49,6 @@ fn lost(object: &Value) -> bool {
     shards(object, "lost") > Some(0)
 }
 
-fn unreachable(object: &Value) -> bool {
-    shards(object, "unreachable") > Some(0)
-}
-
-fn one_lost() -> Expected<'static> {
-    Expected { verdicts: &["Invalid"], lost: 1, ..Expected::default() }
-}
-
 #[test]
 fn killed_and_back_in_mid_run() {
     run_alone(|namespace| async move {
@@ -65,15 +57,13 @@ fn killed_and_back_in_mid_run() {
         let mut report = Report::open(&namespace, &benchmark, fault, PROMISED).await?;
         let dead = Part::Node(victim).kill()?;
         // The shard may still be running until its end is reported.
+        let unreachable = |object: &Value| shards(object, "unreachable") > Some(0);
         let (silent, ()) = tokio::join!(benchmark.wait("with an unreachable shard", SOON, unreachable), lasts(DEAD));
         ensure!(!lost(&silent?), "lost without a report");
         report.fault_ended();
         dead.mend(&namespace.client).await?;
         report.recovers("counted as lost", SOON, lost).await?;
-        let object = report.close(&one_lost()).await?;
-        let scheduled = count(&object, "/status/result/requests/scheduled")?;
-        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
-        cluster_is_whole(&namespace).await
+        close(report, &namespace).await
     });
 }
 
@@ -92,15 +82,16 @@ fn killed_with_the_operator_on_it() {
         dead.mend(&namespace.client).await?;
         report.taken_over().await?;
         benchmark.wait("counted as lost", SOON, lost).await?;
-        let object = report.close(&one_lost()).await?;
-        let scheduled = count(&object, "/status/result/requests/scheduled")?;
-        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
-        cluster_is_whole(&namespace).await
+        close(report, &namespace).await
     });
 }
 
-/// Waits until everything on the node runs again, so that later tests find a working cluster.
-async fn cluster_is_whole(namespace: &TestNamespace) -> Result<()> {
+/// Closes the report of a minute's load with one lost shard. Waits until everything on the node runs again, so that later tests find a
+/// working cluster.
+async fn close(report: Report, namespace: &TestNamespace) -> Result<()> {
+    let object = report.close(&Expected { verdicts: &["Invalid"], lost: 1, ..Expected::default() }).await?;
+    let scheduled = count(&object, "/status/result/requests/scheduled")?;
+    ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
     operator::leader(&namespace.client).await?;
     let coredns = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s"];
     redisbench_e2e::tools::kubectl(&coredns).await?;
