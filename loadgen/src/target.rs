@@ -279,7 +279,7 @@ async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology
         Err(failure) => return Finding::Failed(failure),
     };
     timeout(LOOK, look(plan, &access, known, silent)).await.unwrap_or_else(|_| {
-        Finding::Obstacle(advice::failure(
+        Finding::Obstacle(failure(
             FailureReason::Unreachable,
             &format!(
                 "target {}: its endpoints did not reply within {} s: check spec.targets[0].endpoints",

@@ -47,7 +47,7 @@ pub fn run(program: &str, arguments: &[&str], input: &str) -> io::Result<String>
 /// Makes the kernel kill the process when the thread that starts it ends.
 pub fn die_with_parent(command: &mut Command) {
     // SAFETY: one system call without pointers, which is safe between fork and exec.
-    let hook = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+    let hook = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, SIGKILL) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     };

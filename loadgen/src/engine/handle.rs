@@ -195,8 +195,8 @@ impl Engine {
             environment: seen.environment.filter(|_| full),
             interface: seen.interface,
         };
-        let named = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
-        let names: Vec<String> = named.map(|operation| operation.name.clone()).collect();
+        let operations = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
+        let names: Vec<String> = operations.map(|operation| operation.name.clone()).collect();
         let mut snapshot = merge(reports.into_iter().map(|report| *report).collect(), meta, machine, &names)
             .map_err(EngineError::Encode)?;
         let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;

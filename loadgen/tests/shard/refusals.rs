@@ -34,6 +34,9 @@ pub async fn assert_refused(plan: &TrialPlan, reason: FailureReason, parts: &[&s
     assert_refused_with(plan, None, &[], reason, parts).await;
 }
 
+/// A plan, the user and password that the shard has, and parts of the message.
+type Case<'a> = (TrialPlan, Option<(&'a str, &'a str)>, &'a [&'a str]);
+
 #[tokio::test]
 async fn a_login_that_does_not_fit() {
     let [guarded, open, renamed] = [
@@ -44,7 +47,7 @@ async fn a_login_that_does_not_fit() {
     ];
     let login = |server: &RedisServer| authenticated(&server.endpoint());
     let secret = "spec.targets[0].auth.secretRef";
-    let cases: [(TrialPlan, Option<(&str, &str)>, &[&str]); 6] = [
+    let cases: [Case<'_>; 6] = [
         (login(&guarded), Some(("", "battery-staple")), &["cart", "user default", secret]),
         (login(&guarded), Some(("nobody", PASSWORD)), &["user nobody", secret]),
         (login(&guarded), None, &["could not be read", secret]),

@@ -278,7 +278,7 @@ mod tests {
     fn a_namespace_that_is_deleted_is_no_lack_of_rights() {
         let refused = |details: serde_json::Value| {
             let status = json!({"code": 403, "message": "forbidden", "reason": "Forbidden", "details": details});
-            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            let status: Status = serde_json::from_value(status).unwrap();
             ApplyError::Api { what: "create".into(), source: Box::new(kube::Error::Api(status.boxed())) }
         };
         let going =

@@ -1,6 +1,6 @@
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{ReasonKind, ShardCounts, Summary, VerdictReason, VerdictValue};
-use redisbench_benchmark::conductor::{self, ConductStage, Progress};
+use redisbench_benchmark::conductor::{ConductStage, Progress};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn conducting(stage: ConductStage) -> Observed {
         stage,
         attempt: u32::from(started),
         start_at_unix_nanoseconds: started.then_some(1_767_229_200_123_456_000),
-        shards: conductor::ShardCounts { desired: 2, armed: 1, ..conductor::ShardCounts::default() },
+        shards: ShardCounts { desired: 2, armed: 1, ..ShardCounts::default() },
         ..Progress::default()
     };
     Observed { job: Some(job()), conduct: Some(TaskView::Running(Box::new(progress))), ..idle() }
