@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::api::status::Verdict;
 use crate::api::{self, RedisBenchmark, Validated};
 use crate::measurement::{Outcome, ShardOutcome};
-use crate::plan::Trial;
+use crate::plan::{Trial, compile};
 use crate::report::Subject;
 use crate::verdict::verdict;
 
@@ -60,21 +60,29 @@ pub fn problems(mut object: Value, change: &Value) -> Vec<String> {
     api::validate(&benchmark.spec, "cart").err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// Checks a table of problems of `object`. Each case is a line with a change to its spec, in YAML, and one with the only problem of that:
-/// the whole of it, or after `... ` the parts that it must contain, with ` ... ` between them.
-pub fn assert_problems(object: &Value, table: &str) {
+/// The problems of `object` with `change` merged into its spec, from reading it or from planning its trials.
+pub fn refused(mut object: Value, change: &Value) -> Vec<String> {
+    merge(&mut object["spec"], change.clone());
+    let plan = api::read(&object).and_then(|benchmark| compile(&benchmark.spec, "sample"));
+    plan.err().unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// Checks a table of problems that `find` finds in `object`. Each case is a line with a change to its spec, in YAML, and one with the only
+/// problem of that: the whole of it, or after `... ` the parts that it must contain, with ` ... ` between them. After `also `, there may be
+/// other problems, too.
+pub fn assert_problems(find: fn(Value, &Value) -> Vec<String>, object: &Value, table: &str) {
     let lines: Vec<&str> = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     assert!(!lines.is_empty());
     for case in lines.chunks(2) {
         let [change, expected] = case else { panic!("{case:?}") };
-        let found = problems(object.clone(), &serde_yaml::from_str(&format!("{{{change}}}")).unwrap());
-        let [problem] = &found[..] else { panic!("{change}: {found:#?}") };
-        match expected.trim().strip_prefix("... ") {
-            None => assert_eq!(problem, expected.trim(), "{change}"),
-            Some(parts) => {
-                assert!(parts.split(" ... ").all(|part| problem.contains(part)), "{change}: {problem} lacks {parts}");
-            }
-        }
+        let found = find(object.clone(), &serde_yaml::from_str(&format!("{{{change}}}")).unwrap());
+        let (alone, problem) =
+            expected.trim().strip_prefix("also ").map_or((true, expected.trim()), |one| (false, one));
+        let fits = |found: &String| match problem.strip_prefix("... ") {
+            None => found == problem,
+            Some(parts) => parts.split(" ... ").all(|part| found.contains(part)),
+        };
+        assert!(found.iter().any(fits) && (found.len() == 1 || !alone), "{change}: {found:#?}, not {problem}");
     }
 }
 

@@ -215,7 +215,7 @@ fn a_load_without_an_end_is_as_long_as_any_may_be() {
 
 #[test]
 fn each_problem_names_field_value_and_way_out() {
-    sample::assert_problems(&manifest(), include_str!("cases.txt"));
+    sample::assert_problems(sample::problems, &manifest(), include_str!("cases.txt"));
 }
 
 #[test]

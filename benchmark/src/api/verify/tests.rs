@@ -31,5 +31,5 @@ fn what_can_be_followed_is_accepted() {
 
 #[test]
 fn what_cannot_is_refused_by_its_name() {
-    sample::assert_problems(&object(&[SET, "GET __key__"]), include_str!("cases.txt"));
+    sample::assert_problems(sample::problems, &object(&[SET, "GET __key__"]), include_str!("cases.txt"));
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::super::{Plan, compile};
 use super::*;
-use crate::api;
+use crate::{api, sample};
 
 /// A spec of operations, with `change` merged in.
 fn spec(change: &Value) -> RedisBenchmarkSpec {
-    let mut object = crate::sample::object();
+    let mut object = sample::object();
     merge(&mut object["spec"], change.clone());
     api::read(&object).unwrap().spec
 }
@@ -19,7 +19,7 @@ fn plan(change: &Value) -> Plan {
 }
 
 fn refused(change: &Value) -> Vec<String> {
-    compile(&spec(change), "sample").unwrap_err().iter().map(ToString::to_string).collect()
+    sample::refused(sample::object(), change)
 }
 
 /// The values of the trials of a sweep, in the order in which they run.
@@ -117,7 +117,7 @@ fn a_sweep_over_the_shards_has_the_pods_of_its_largest_cell() {
 
 #[test]
 fn presets_are_run_in_each_cell_on_keys_of_their_own() {
-    let mut object = crate::sample::object();
+    let mut object = sample::object();
     object["spec"]["workload"] = json!({"preset": ["set", "get"]});
     object["spec"]["sweep"] = json!([{"field": "load.pipeline", "values": [1, 8]}]);
     object["spec"]["sweepOrder"] = json!("Listed");
@@ -194,32 +194,6 @@ fn intervals_are_an_hour_at_most_and_several_trials_have_an_end() {
     assert_eq!(plan(&json!({"load": {"duration": null}, "sweep": sweep})).count(), 2);
 }
 
-/// The command line refuses the same lists as the API server.
-#[test]
-fn lists_are_held_against_the_schema() {
-    let said = |sweep: &Value| {
-        let mut object = crate::sample::object();
-        object["spec"]["sweep"] = sweep.clone();
-        let found = api::read(&object).unwrap_err();
-        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    };
-    let misspelt = said(&json!([{"field": "load.pipelin", "values": [1]}]));
-    assert!(misspelt.starts_with("spec.sweep[0].field: load.pipelin: must be one of load."), "{misspelt}");
-    assert!(misspelt.ends_with("; did you mean load.pipeline?"), "{misspelt}");
-    assert!(said(&json!([{"field": "workload.operations", "values": [1]}])).contains("must be one of"));
-    assert_eq!(
-        said(&json!([{"field": "load.pipeline", "values": []}])),
-        "spec.sweep[0].values: 0: must have at least 1 entries"
-    );
-    let twice = json!([{"field": "load.pipeline", "values": [1]}, {"field": "load.pipeline", "values": [2]}]);
-    assert_eq!(said(&twice), "spec.sweep[1].field: load.pipeline: is listed twice: remove one");
-    let fraction = json!([{"field": "load.pipeline", "values": [1.5]}]);
-    assert_eq!(said(&fraction), "spec.sweep[0].values[0]: 1.5: must be a whole number, or a string in quotes");
-    let four = ["load.pipeline", "load.connections", "workload.seed", "shards.count"];
-    let four: Vec<_> = four.iter().map(|field| json!({"field": field, "values": [1]})).collect();
-    assert_eq!(said(&json!(four)), "spec.sweep: 4 entries: must be at most 3 entries");
-}
-
 fn two_targets(comparison: &Value) -> Value {
     json!({
         "targets": [
@@ -271,41 +245,8 @@ fn each_setting_of_a_sweep_is_compared_in_one_go() {
 }
 
 #[test]
-fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
-    let said = |change: Value| refused(&change).join("; ");
-    assert!(
-        said(two_targets(&json!(null)))
-            .contains("spec.comparison: must be set with several targets, such as comparison: {baseline: NAME}")
-    );
-    assert!(
-        said(two_targets(&json!({"baseline": "redis"})))
-            .contains("spec.comparison.baseline: must be the name of a target, one of [\"direct\", \"proxy\"]")
-    );
-    assert!(
-        said(json!({"comparison": {"baseline": "redis"}, "repeats": {"count": 5}}))
-            .contains("requires at least two targets")
-    );
-    let mut few = two_targets(&json!({"baseline": "direct"}));
-    few["repeats"] = json!({"count": 4});
-    assert!(said(few).contains("spec.repeats.count: is 4, and must be at least 5 with comparison"));
-    let mut swept = two_targets(&json!({"baseline": "direct"}));
-    swept["sweep"] = json!([{"field": "load.pipeline", "values": (1..=26).collect::<Vec<_>>()}]);
-    assert!(said(swept).contains(
-        "sweep (26) x targets (2) x workload.preset (1) x repeats.count (5) make 260 trials, the maximum is 250"
-    ));
-    // A problem of all targets at one setting is reported once, with the setting.
-    let mut swept = two_targets(&json!({"baseline": "direct"}));
-    swept["sweep"] = json!([{"field": "workload.keys.count", "values": [1000, 10]}]);
-    swept["workload"]["keys"]["pattern"] = json!({"type": "Gaussian", "gaussian": {"mean": 500}});
-    assert_eq!(
-        said(swept),
-        "spec.sweep: workload.keys.count=10: spec.workload.keys.pattern.gaussian.mean: is 500, and must be the number of a key, 0 to 9"
-    );
-    let mut locked = two_targets(&json!({"baseline": "direct"}));
-    locked["targets"][1]["auth"] = json!({"secretRef": {"name": "secret"}});
-    assert!(said(locked).contains("spec.targets: must all have the same auth and tls"));
-    // A problem of one target names that target.
-    let mut wrong = two_targets(&json!({"baseline": "direct"}));
-    wrong["targets"][1]["sentinel"] = json!({"masterName": "m"});
-    assert!(said(wrong).starts_with("spec.targets[1].sentinel: "));
+fn sweeps_and_comparisons_that_cannot_be_are_refused_with_the_way_out() {
+    let mut object = sample::object();
+    merge(&mut object["spec"], two_targets(&json!({"baseline": "direct"})));
+    sample::assert_problems(sample::refused, &object, include_str!("cases.txt"));
 }
