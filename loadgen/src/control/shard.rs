@@ -134,22 +134,22 @@ impl Shard {
             tokio::select! {
                 () = &mut terminated => self.observe(Event::Terminate),
                 Some(call) = calls.recv() => self.answer(call),
-                Some(event) = heard(self.engine_events.as_mut()) => self.engine_event(event),
-                Some(finding) = next(self.search.as_mut().map(|search| &mut search.findings)) => self.finding(finding),
-                Some(state) = next(self.cleanup.as_mut()) => {
+                Some(event) = when(self.engine_events.as_mut().map(mpsc::Receiver::recv)) => self.engine_event(event),
+                Some(finding) = when(self.search.as_mut().map(|look| look.findings.next())) => self.finding(finding),
+                Some(state) = when(self.cleanup.as_mut().map(Background::next)) => {
                     if state.done || state.failure.is_some() {
                         info!(removed = state.removed_keys, failure = state.failure, "the keys were deleted");
                         self.cleanup = None;
                     }
                     self.observe(Event::Cleanup(state));
                 }
-                Some(probe) = next(self.probing.as_mut()) => {
+                Some(probe) = when(self.probing.as_mut().map(Background::next)) => {
                     self.probing = None;
                     self.observe(Event::Probed(probe));
                 }
-                Some(()) = next(self.sentinels.as_mut()) => self.search_again(Again::Moved),
-                Some(access) = next(self.renewal.as_mut().map(|(_, renewal)| renewal)) => self.renewed(access),
-                () = until(deadline) => {
+                Some(()) = when(self.sentinels.as_mut().map(Background::next)) => self.search_again(Again::Moved),
+                Some(access) = when(self.renewal.as_mut().map(|(_, renewal)| renewal.next())) => self.renewed(access),
+                () = when(deadline.map(|deadline| sleep_until(timer_at(deadline)))) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
                     self.perform(actions);
                 }
@@ -487,23 +487,10 @@ fn counters(snapshot: &Snapshot) -> String {
     counters.to_string()
 }
 
-async fn next<T: Send + 'static>(background: Option<&mut Background<T>>) -> Option<T> {
-    match background {
-        Some(background) => background.next().await,
-        None => pending().await,
-    }
-}
-
-async fn heard(events: Option<&mut mpsc::Receiver<EngineEvent>>) -> Option<EngineEvent> {
-    match events {
-        Some(events) => events.recv().await,
-        None => pending().await,
-    }
-}
-
-async fn until(deadline: Option<u64>) {
-    match deadline {
-        Some(deadline) => sleep_until(timer_at(deadline)).await,
+/// The output of a future, which never comes without one.
+async fn when<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
         None => pending().await,
     }
 }
