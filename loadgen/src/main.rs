@@ -115,7 +115,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
-        Command::NullServer(arguments) => match null_server(&arguments) {
+        Command::NullServer(arguments) => match block_on(null_server(&arguments)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 eprintln!("error: {failure:#}");
@@ -124,7 +124,7 @@ fn main() -> ExitCode {
         },
         Command::Shard(arguments) => {
             log_to_stderr(arguments.log_format);
-            match shard(*arguments) {
+            match block_on(serve(*arguments)) {
                 Ok(code) => ExitCode::from(code),
                 Err(failure) => {
                     error!(error = format!("{failure:#}"), "failed to set up the shard");
@@ -144,28 +144,30 @@ fn log_to_stderr(format: LogFormat) {
     }
 }
 
+/// Runs on this thread alone: the cold side must not compete with the engine's workers.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("failed to start the runtime")?.block_on(work)
+}
+
 /// Serves until a signal to terminate. This thread only waits.
-fn null_server(arguments: &Null) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start the runtime")?;
-    runtime.block_on(async {
-        let terminated = terminated()?;
-        raise_open_files().context("failed to raise the limit of open files")?;
-        let server = NullServer::start(&NullServerConfig {
-            listen: arguments.listen,
-            cluster_nodes: arguments.cluster,
-            value_bytes: arguments.value_bytes as usize,
-            threads: arguments.threads.into(),
-        })?;
-        if let Some(path) = &arguments.port_file {
-            write_addresses(path, server.addresses()).with_context(|| format!("failed to write {}", path.display()))?;
-        }
-        for address in server.addresses() {
-            writeln!(io::stdout(), "serving on {address}").context("failed to write to standard output")?;
-        }
-        terminated.await;
-        Ok(())
-    })
+async fn null_server(arguments: &Null) -> anyhow::Result<()> {
+    let terminated = terminated()?;
+    raise_open_files().context("failed to raise the limit of open files")?;
+    let server = NullServer::start(&NullServerConfig {
+        listen: arguments.listen,
+        cluster_nodes: arguments.cluster,
+        value_bytes: arguments.value_bytes as usize,
+        threads: arguments.threads.into(),
+    })?;
+    if let Some(path) = &arguments.port_file {
+        write_addresses(path, server.addresses()).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    for address in server.addresses() {
+        writeln!(io::stdout(), "serving on {address}").context("failed to write to standard output")?;
+    }
+    terminated.await;
+    Ok(())
 }
 
 /// Resolves on SIGTERM or SIGINT.
@@ -178,13 +180,6 @@ fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
-}
-
-/// Runs a shard on one thread: the cold side must not compete with the engine's workers.
-fn shard(arguments: Shard) -> anyhow::Result<u8> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start the runtime")?;
-    runtime.block_on(serve(arguments))
 }
 
 async fn serve(arguments: Shard) -> anyhow::Result<u8> {

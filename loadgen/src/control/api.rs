@@ -42,9 +42,8 @@ type Shared = State<Arc<Api>>;
 /// The routes of `protocol`'s calls, behind the credential.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
-    let refuse_unknown = |State(api): Shared| async move {
-        api.refuse(StatusCode::NOT_FOUND, None, &refusal(RefusalCode::Unknown, "no such call"))
-    };
+    let refuse_unknown =
+        |State(api): Shared| async move { api.refused(None, &refusal(RefusalCode::Unknown, "no such call")) };
     Router::new()
         .route(path::CLOCK, get(clock))
         .route(path::STATE, get(state))
@@ -187,10 +186,6 @@ impl Api {
 
     fn refused(&self, trial: Option<u32>, refused: &Refusal) -> Response {
         let status = StatusCode::from_u16(refused.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        self.refuse(status, trial, refused)
-    }
-
-    fn refuse(&self, status: StatusCode, trial: Option<u32>, refused: &Refusal) -> Response {
         json(status, &Answer::new(&self.identity.run, &self.identity.incarnation, trial, refused))
     }
 }
