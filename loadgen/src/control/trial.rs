@@ -243,19 +243,7 @@ impl Trial {
         if self.phase != Phase::Armed {
             return Err(self.wrong_phase(&format!("attempt {attempt} cannot start")));
         }
-        if start_nanoseconds <= now {
-            let late = now - start_nanoseconds;
-            return Err(refusal(RefusalCode::InstantPassed, format!("the start instant passed {late} ns ago")));
-        }
-        // Also catches an instant on another machine's clock, for which the shard would wait too long.
-        let ahead = start_nanoseconds - now;
-        if ahead > plan.limits.armed_nanoseconds {
-            let limit = plan.limits.armed_nanoseconds;
-            return Err(refusal(
-                RefusalCode::Malformed,
-                format!("the start instant is {ahead} ns away, more than the {limit} ns that a shard stays armed"),
-            ));
-        }
+        soon(&plan, now, start_nanoseconds)?;
         let accepted = AcceptedStart { attempt, start_nanoseconds };
         self.accepted = Some(accepted);
         (self.measure_after, self.probe) = (None, None);
@@ -281,10 +269,7 @@ impl Trial {
             return Ok(Vec::new());
         }
         let from = accepted.start_nanoseconds.saturating_add(after_nanoseconds);
-        if from <= now {
-            let late = now - from;
-            return Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {late} ns ago")));
-        }
+        to_come(now, from)?;
         if after_nanoseconds >= self.warmup_nanoseconds() {
             return Err(self.wrong_phase("the warm-up ends earlier"));
         }
@@ -360,17 +345,7 @@ impl Trial {
             return Ok((present, Vec::new()));
         }
         let instant = accepted.start_nanoseconds.saturating_add(after_nanoseconds);
-        if instant <= now {
-            let late = now - instant;
-            return Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {late} ns ago")));
-        }
-        let (ahead, limit) = (instant - now, plan.limits.armed_nanoseconds);
-        if ahead > limit {
-            return Err(refusal(
-                RefusalCode::Malformed,
-                format!("the probe is {ahead} ns away, more than the {limit} ns that a shard waits for a start"),
-            ));
-        }
+        soon(&plan, now, instant)?;
         let state = ProbeState { after_nanoseconds, over: false, probe: None };
         self.probe = Some(state);
         Ok((state, vec![Action::Probe(instant)]))
@@ -418,10 +393,15 @@ impl Trial {
     /// Refuses a stale epoch.
     pub fn release(&mut self, now: u64, request: EpochRequest) -> Accepted {
         self.admit(now, request.epoch)?;
-        Ok(vec![Action::Exit(match &self.phase {
+        Ok(self.exit(Exit::Released))
+    }
+
+    /// Ends the process with the trial's failure, or else with `exit`.
+    fn exit(&self, exit: Exit) -> Vec<Action> {
+        vec![Action::Exit(match &self.phase {
             Phase::Failed(failure) => Exit::Failed(failure.reason),
-            _ => Exit::Released,
-        })])
+            _ => exit,
+        })]
     }
 
     /// Checks whether `GET /v1/trials/{t}/snapshot` may be answered.
@@ -487,6 +467,25 @@ impl Trial {
 
 pub fn refusal(code: RefusalCode, message: impl Into<String>) -> Refusal {
     Refusal { code, message: message.into() }
+}
+
+/// Refuses an instant that has passed.
+fn to_come(now: u64, instant: u64) -> Result<(), Refusal> {
+    if instant > now {
+        return Ok(());
+    }
+    Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {} ns ago", now - instant)))
+}
+
+/// Also refuses one that is further away than a shard stays armed, as on another machine's clock.
+fn soon(plan: &ShardPlan, now: u64, instant: u64) -> Result<(), Refusal> {
+    to_come(now, instant)?;
+    let (ahead, limit) = (instant - now, plan.limits.armed_nanoseconds);
+    if ahead <= limit {
+        return Ok(());
+    }
+    let message = format!("the instant is {ahead} ns away, more than the {limit} ns that a shard stays armed");
+    Err(refusal(RefusalCode::Malformed, message))
 }
 
 /// The number of preload commands of this shard.

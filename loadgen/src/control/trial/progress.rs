@@ -20,8 +20,7 @@ impl Trial {
     /// Applies an event. Events that do not matter in the present phase change nothing.
     pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
         match (event, &self.phase) {
-            (Event::Terminate, Phase::Failed(failure)) => return vec![Action::Exit(Exit::Failed(failure.reason))],
-            (Event::Terminate, _) => return vec![Action::Exit(Exit::Terminated)],
+            (Event::Terminate, _) => return self.exit(Exit::Terminated),
             (Event::Waiting(reason), Phase::Preparing(_)) => {
                 self.obstacle = None;
                 self.preparation.waiting_for = Some(reason);
@@ -74,10 +73,7 @@ impl Trial {
             let message = format!("{} ({times} times in {seconds} s)", failure.message);
             return self.fail(now, ShardFailure { message, ..failure });
         }
-        vec![Action::Exit(match &self.phase {
-            Phase::Failed(failure) => Exit::Failed(failure.reason),
-            _ => Exit::LimitPassed(limit),
-        })]
+        self.exit(Exit::LimitPassed(limit))
     }
 
     /// Keeps the failure for the conductor. The limit on missing contact counts from here, whenever the last call was.
