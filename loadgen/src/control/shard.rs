@@ -58,6 +58,7 @@ pub struct Shard {
     /// Dropped engines with connections still open, and the task that queries the servers.
     engines: TaskTracker,
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
+    /// The engine's configuration, with the current map and access.
     config: Option<EngineConfig>,
     probing: Option<Background<Option<Probe>>>,
     /// The look at the target: the first one, or another because the map is stale.
@@ -73,9 +74,6 @@ pub struct Shard {
     renewal: Option<(Instant, Background<Access>)>,
     /// True if connections set a client name.
     named: bool,
-    topology: Option<Arc<Topology>>,
-    /// For each operation, whether it only reads.
-    reads: Vec<bool>,
     /// Queries the servers' statistics while a load runs.
     servers: Option<ServerWatch>,
     /// The last phase in the log.
@@ -113,8 +111,6 @@ impl Shard {
             sentinels: None,
             renewal: None,
             named: false,
-            topology: None,
-            reads: Vec::new(),
             servers: None,
             logged: ShardPhase::Idle,
             exit: None,
@@ -219,20 +215,18 @@ impl Shard {
             return self.moved(found.topology, why);
         }
         let topology = Arc::new(found.topology);
-        self.topology = Some(topology.clone());
         info!(nodes = topology.nodes.len(), "the target matches the plan");
         if plan.target.topology == Kind::Sentinel {
             let known = topology.nodes.first().map(|node| node.label.clone()).unwrap_or_default();
             let watch = |sender| target::watch(plan.clone(), self.settings.mounts.clone(), known, sender);
             self.sentinels = Some(Background::begin(tokio::spawn, watch));
         }
-        self.reads.clone_from(&found.reads);
         self.named = found.named;
         let (sender, events) = mpsc::channel(EVENTS);
         let config = EngineConfig {
             plan,
             workers: self.settings.workers,
-            topology,
+            topology: topology.clone(),
             reads: found.reads,
             access: found.access,
             may_evict: found.may_evict,
@@ -244,9 +238,7 @@ impl Shard {
                 self.engine = Some(Arc::new(engine));
                 self.engine_events = Some(events);
                 self.observe(Event::TargetReady);
-                if let Some(topology) = self.topology.clone() {
-                    self.await_members(&topology);
-                }
+                self.await_members(&topology);
             }
             Err(error) => self.observe(Event::Failed(failure::of_engine(&error))),
         }
@@ -262,13 +254,13 @@ impl Shard {
     /// Passes the new map to the engine, which is already connected.
     fn moved(&mut self, topology: Topology, why: Option<Again>) {
         let topology = Arc::new(topology);
-        let before = self.topology.replace(topology.clone());
-        let Some(engine) = &self.engine else { return };
+        let Some((engine, config)) = self.engine.as_ref().zip(self.config.as_mut()) else { return };
+        let before = std::mem::replace(&mut config.topology, topology.clone());
         let done = engine.update_topology(&topology);
         if let Some(servers) = &self.servers {
             servers.update_topology(topology.clone());
         }
-        if before.as_ref() != Some(&topology) {
+        if before != topology {
             info!(nodes = topology.nodes.len(), "the target's map has changed");
             self.unsettled = if topology.slots.is_some() { SETTLED } else { 1 };
         } else if why == Some(Again::Settling) {
@@ -348,12 +340,9 @@ impl Shard {
     }
 
     fn begin_probe(&mut self, instant: u64) {
-        let (Some(engine), Some(config)) = (&self.engine, &self.config) else {
+        let Some((engine, config)) = self.engine.clone().zip(self.config.clone()) else {
             return self.observe(Event::Probed(None));
         };
-        let topology = self.topology.clone().unwrap_or_else(|| config.topology.clone());
-        let config = EngineConfig { topology, ..config.clone() };
-        let engine = Arc::clone(engine);
         let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
             // Sending fails if another trial has begun, which needs no probe.
             let _ = sender.send(probe::run(engine, config, instant).await).await;
@@ -365,12 +354,12 @@ impl Shard {
     /// All shards are armed and none has started, so counts up to now do not belong to the load.
     fn watch_servers(&mut self, start: u64) {
         self.servers = None;
-        if let (Some(plan), Some(topology)) = (self.trial.plan_in_use(), self.topology.clone())
+        if let (Some(plan), Some(config)) = (self.trial.plan_in_use(), &self.config)
             && plan.measurement.server_stats
             && plan.shard == 0
         {
             let mounts = self.settings.mounts.clone();
-            let (watch, task) = ServerWatch::begin(plan, mounts, topology, &self.reads, start);
+            let (watch, task) = ServerWatch::begin(plan, mounts, config.topology.clone(), &config.reads, start);
             self.servers = Some(watch);
             // Tracked, so that a drain also waits for these connections.
             self.engines.spawn(task);
@@ -397,10 +386,11 @@ impl Shard {
         if under_way || !self.trial.wants_target() {
             return;
         }
-        if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
+        if let (Some(plan), Some(config)) = (self.trial.plan_in_use(), &self.config)
             && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
             let (mounts, cluster_watch) = (self.settings.mounts.clone(), self.cluster_watch.clone());
+            let known = config.topology.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, cluster_watch, known, why, sender);
             self.search = Some(Search { findings: Background::begin(tokio::spawn, look), plan, why: Some(why) });
         }
@@ -432,7 +422,6 @@ impl Shard {
         self.renewal = None;
         self.cleanup = None;
         self.sentinels = None;
-        self.topology = None;
         self.servers = None;
         self.cluster_watch = Arc::default();
         self.engine_events = None;
