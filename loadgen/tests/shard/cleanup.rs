@@ -1,6 +1,6 @@
 //! Deletes all keys of the shard and no others.
 
-use redisbench_testkit::servers::{ClosedPort, RedisCluster, RedisServer};
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::{AbortThen, RefusalCode, ShardPhase};
 
@@ -88,16 +88,6 @@ async fn what_was_stopped_before_its_start_is_deleted_too() {
     shard.abort(AbortThen::Rearm).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     assert_eq!(keys(&redis), 1000);
-}
-
-#[tokio::test]
-async fn who_wrote_nothing_asks_nobody() {
-    let closed = ClosedPort::take();
-    let shard = Shard::start(None).await;
-    assert_eq!(shard.cleaned_up().await, 0);
-    shard.plan(1, &plan(&closed.endpoint())).await.unwrap();
-    shard.abort(AbortThen::Stop).await.unwrap();
-    assert_eq!(shard.cleaned_up().await, 0);
 }
 
 #[tokio::test]

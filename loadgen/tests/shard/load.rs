@@ -140,18 +140,6 @@ async fn a_finished_shard_that_nobody_asks_ends_with_its_counters_in_the_log() {
 }
 
 #[tokio::test]
-async fn the_limit_of_a_trial_ends_the_load() {
-    let redis = RedisServer::start(&[]);
-    let mut shard = Shard::start(None).await;
-    let mut plan = endless(plan(&redis.endpoint()));
-    plan.limits.trial_nanoseconds = SECOND;
-    shard.prepared(&plan).await;
-    shard.begin(1).await;
-    assert_eq!(shard.exit_code().await, Some(75));
-    assert_counters_are_logged(&shard);
-}
-
-#[tokio::test]
 async fn a_signal_ends_the_load() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;
