@@ -34,10 +34,13 @@ pub enum Trouble {
 impl Trouble {
     /// The first word of the server's error; empty without one.
     pub fn code(&self) -> &str {
-        match self {
-            Self::Silent(_) | Self::Foreign(_) | Self::Insecure(_) => "",
-            Self::Refused(text) => text.split(' ').next().unwrap_or_default(),
-        }
+        let Self::Refused(text) = self else { return "" };
+        text.split(' ').next().unwrap_or_default()
+    }
+
+    /// True for a server's error that passes by itself.
+    pub fn is_passing(&self) -> bool {
+        ["LOADING", "BUSY", "MASTERDOWN"].contains(&self.code())
     }
 
     /// The text for messages.

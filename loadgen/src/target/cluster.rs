@@ -75,8 +75,7 @@ pub async fn topology(target: &Target, map: ClusterMap) -> Result<Topology, Find
     }
     let readers = match target.read_from {
         ReadFrom::Primary => None,
-        ReadFrom::Replica => Some(readers(target, &map, &mut nodes, false).await?),
-        ReadFrom::PreferReplica => Some(readers(target, &map, &mut nodes, true).await?),
+        from => Some(readers(target, &map, &mut nodes, from == ReadFrom::PreferReplica).await?),
     };
     let member =
         |primary: bool, node: Node| Member { label: label(target, &node), id: node.id, primary, healthy: node.healthy };
@@ -125,10 +124,7 @@ async fn locate(target: &Target, node: &Node) -> Result<NodeAddress, Finding> {
         return Err(wrong_topology(&message));
     };
     match endpoint.resolve().await {
-        Ok(addresses) => match addresses.first() {
-            Some(address) => Ok(NodeAddress { id: node.id.clone(), address: *address, label }),
-            None => Err(Finding::Obstacle(advice::not_resolved(name, &label, "no address"))),
-        },
+        Ok(addresses) => Ok(NodeAddress { id: node.id.clone(), address: addresses[0], label }),
         Err(error) => Err(Finding::Obstacle(advice::not_resolved(name, &label, &client::name(&error)))),
     }
 }

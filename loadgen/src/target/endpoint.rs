@@ -37,7 +37,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// The addresses in the resolver's order. A UNIX socket has one placeholder.
+    /// The addresses in the resolver's order, at least one. A UNIX socket has one placeholder.
     ///
     /// # Errors
     /// Fails if the name cannot be resolved in time.

@@ -190,15 +190,13 @@ impl Look<'_> {
 
     /// The meaning of an error reply.
     fn refused(&self, trouble: &Trouble) -> Finding {
-        let name = &self.target().name;
-        match trouble.code() {
-            "LOADING" | "BUSY" | "MASTERDOWN" => {
-                Finding::Waiting(format!("target {name} is not ready yet: {}", trouble.text()))
-            }
-            _ if trouble.text().contains("max number of clients") => {
-                Finding::Obstacle(advice::refused_handshake(name, trouble.text()))
-            }
-            _ => Finding::Failed(advice::refused_credentials(name, self.access.credentials.as_ref(), trouble)),
+        let (name, said) = (&self.target().name, trouble.text());
+        if trouble.is_passing() {
+            Finding::Waiting(format!("target {name} is not ready yet: {said}"))
+        } else if said.contains("max number of clients") {
+            Finding::Obstacle(advice::refused_handshake(name, said))
+        } else {
+            Finding::Failed(advice::refused_credentials(name, self.access.credentials.as_ref(), trouble))
         }
     }
 

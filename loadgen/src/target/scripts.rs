@@ -57,9 +57,8 @@ async fn load_into(plan: &TrialPlan, client: &mut Client) -> Result<(), End> {
     for (field, scripts, command) in all {
         for (index, script) in scripts.iter().enumerate() {
             match client.ask(&command(script)).await {
-                Ok(_) => {}
-                Err(Trouble::Refused(said)) if is_passing(&said) => return Err(Trouble::Refused(said).into()),
-                Err(Trouble::Refused(said)) => {
+                Err(trouble @ Trouble::Refused(_)) if !trouble.is_passing() => {
+                    let said = trouble.text();
                     let message = format!(
                         "target {}: spec.workload.{field}[{index}].source: {}: the server refused it: correct it, or \
                          allow the user to load it (reply: {said})",
@@ -67,14 +66,9 @@ async fn load_into(plan: &TrialPlan, client: &mut Client) -> Result<(), End> {
                     );
                     return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
                 }
-                Err(silent) => return Err(silent.into()),
+                answer => drop(answer?),
             }
         }
     }
     Ok(())
-}
-
-/// True for an error that passes by itself.
-fn is_passing(said: &str) -> bool {
-    ["LOADING", "BUSY", "MASTERDOWN"].contains(&said.split(' ').next().unwrap_or_default())
 }
