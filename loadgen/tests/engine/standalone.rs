@@ -3,7 +3,7 @@ use std::time::Duration;
 use redisbench_loadgen::engine::{Access, ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology, Values};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{
@@ -199,20 +199,6 @@ async fn errors_of_the_server_are_counted_by_kind() {
 }
 
 #[tokio::test]
-async fn large_replies_and_values_pass() {
-    let server = RedisServer::start(&[]);
-    let mut plan = plan();
-    plan.workload.values = Values::fixed(300_000);
-    plan.workload.keys.count = 4;
-    plan.pipeline = 8;
-    plan.preload = Preload::Always;
-    plan.bound = Bound::Requests { count: 500, max_nanoseconds: 20 * SECOND };
-    let snapshot = run(plan, standalone(&server), 1).await;
-    assert_eq!((snapshot.total.succeeded, snapshot.operations[0].nil_replies), (500, 0));
-    assert_reconciled(&server, &snapshot);
-}
-
-#[tokio::test]
 async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
     for load in [Load::ClosedLoop, open_loop(1000)] {
         let mut server = RedisServer::start(&[]);
@@ -298,24 +284,6 @@ async fn snapshots_balance_while_the_load_runs() {
         }
         assert_complete(&bench.snapshot().await);
     }
-}
-
-#[tokio::test]
-async fn shards_together_walk_the_keys() {
-    let server = RedisServer::start(&[]);
-    for shard in 0..2 {
-        let mut plan = plan();
-        (plan.shards, plan.connections) = (2, 4);
-        plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
-        plan.workload.keys.count = 600;
-        plan.workload.keys.pattern = KeyPattern::Sequential;
-        plan.load = open_loop(20_000);
-        plan.bound = Bound::Requests { count: 600, max_nanoseconds: 20 * SECOND };
-        assert_eq!(run(plan.of_shard(shard), standalone(&server), 2).await.total.succeeded, 300);
-    }
-    let mut connection = server.connection();
-    let keys: u64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
-    assert_eq!((keys, server.calls("incr")), (600, 600));
 }
 
 #[tokio::test]
