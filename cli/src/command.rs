@@ -72,8 +72,8 @@ pub enum Command {
     /// Each needs at least 5 usable trials at a setting (spec.repeats): fewer cannot show a difference. The intervals are those of
     /// spec.comparison.
     ///
-    /// Exit codes: 0: faster, or no relevant difference. 1: not comparable, or this program failed. 2: not a finished result. 4: slower.
-    /// 5: inconclusive.
+    /// Exit codes: 0: faster, no relevant difference, or within --tolerance. 1: not comparable, or this program failed. 2: not a finished
+    /// result. 4: slower, by more than --tolerance. 5: inconclusive.
     Compare(CompareArguments),
     /// Explain a reason of a verdict or condition, a phase, or an exit code, and what to do next
     Explain(ExplainArguments),

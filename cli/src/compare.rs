@@ -3,15 +3,21 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use redisbench_benchmark::api::status::{ComparisonOutcome, ComparisonResult, Phase, TrialOutcome};
+use redisbench_benchmark::api::comparison::ComparisonMetric;
+use redisbench_benchmark::api::status::{ComparisonOutcome, ComparisonResult, MetricComparison, Phase, TrialOutcome};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::report::historical;
 use serde_json::json;
 
 use crate::arguments::{ClusterArguments, CompareArguments};
 use crate::reading::{self, Reading};
+use crate::render::trials::comparison_title;
 use crate::render::{self, Paint};
 use crate::{GOOD, NOT_JUDGED, NOT_MET};
+
+/// A ratio of 1 in millionths.
+const EQUAL: i64 = 1_000_000;
+const MILLIONTHS_PER_PERCENT: i64 = 10_000;
 
 /// Prints the comparison.
 ///
@@ -22,7 +28,12 @@ pub async fn compare(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let subject = find(&arguments.subject, &arguments.cluster).await?;
     let results = compared((&arguments.baseline, &baseline), (&arguments.subject, &subject))?;
     render::write(render::comparison(&results, Paint::for_stream(io::stdout().is_terminal())))?;
-    Ok(code(&results))
+    for result in &results {
+        if let Some(slowdown) = Slowdown::of(result, arguments.tolerance) {
+            eprintln!("{}: {}", comparison_title(result), slowdown.text());
+        }
+    }
+    Ok(code(&results, arguments.tolerance))
 }
 
 /// A benchmark by the name of a file or directory, or of an object on the cluster.
@@ -76,7 +87,7 @@ fn compared(
         let phase = benchmark.status.as_ref().map(|status| status.phase).unwrap_or_default();
         anyhow::ensure!(
             phase == Phase::Succeeded,
-            "{name} is {phase:?}: only benchmarks that Succeeded can be compared"
+            "{name} is {phase:?}: only benchmarks that Succeeded can be compared; run it again, or give another result"
         );
     }
     for ((name, one), (_, other)) in
@@ -98,12 +109,70 @@ fn compared(
 }
 
 /// Slower at one setting is slower.
-fn code(results: &[ComparisonResult]) -> u8 {
-    let any = |outcome| results.iter().any(|result| result.outcome == outcome);
+fn code(results: &[ComparisonResult], tolerance: u32) -> u8 {
+    let any = |code| results.iter().any(|result| code_of(result, tolerance) == code);
     match () {
-        () if any(ComparisonOutcome::Slower) => NOT_MET,
-        () if results.is_empty() || any(ComparisonOutcome::Inconclusive) => NOT_JUDGED,
+        () if any(NOT_MET) => NOT_MET,
+        () if results.is_empty() || any(NOT_JUDGED) => NOT_JUDGED,
         () => GOOD,
+    }
+}
+
+fn code_of(result: &ComparisonResult, tolerance: u32) -> u8 {
+    match (result.outcome, Slowdown::of(result, tolerance)) {
+        (_, Some(slowdown)) => slowdown.code(),
+        (ComparisonOutcome::Slower, None) => NOT_MET,
+        (ComparisonOutcome::Inconclusive, None) => NOT_JUDGED,
+        (ComparisonOutcome::Faster | ComparisonOutcome::NoDifference, None) => GOOD,
+    }
+}
+
+/// The confidence interval of the requested metric as a slowdown, against what is tolerated. In millionths of the baseline.
+struct Slowdown {
+    /// Negative if it may be faster.
+    least: i64,
+    most: i64,
+    tolerated: i64,
+}
+
+impl Slowdown {
+    /// None without a tolerance or an interval, and if there surely is no slowdown.
+    fn of(result: &ComparisonResult, tolerance: u32) -> Option<Self> {
+        let doubtful = matches!(result.outcome, ComparisonOutcome::Slower | ComparisonOutcome::Inconclusive);
+        let metric = result.metrics.first().filter(|_| doubtful && tolerance > 0)?;
+        let (least, most) = Self::interval(metric)?;
+        Some(Self { least, most, tolerated: i64::from(tolerance) * MILLIONTHS_PER_PERCENT })
+    }
+
+    fn interval(metric: &MetricComparison) -> Option<(i64, i64)> {
+        let signed = |ratio: u64| i64::try_from(ratio).unwrap_or(i64::MAX);
+        let (low, high) = (signed(metric.low_millionths?), signed(metric.high_millionths?));
+        Some(match metric.metric {
+            ComparisonMetric::Throughput => (EQUAL - high, EQUAL - low),
+            _ => (low - EQUAL, high - EQUAL),
+        })
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self { least, tolerated, .. } if least > tolerated => NOT_MET,
+            Self { most, tolerated, .. } if most <= tolerated => GOOD,
+            _ => NOT_JUDGED,
+        }
+    }
+
+    fn text(&self) -> String {
+        let percent = |millionths: i64| format!("{:.1} %", millionths as f64 / MILLIONTHS_PER_PERCENT as f64);
+        let [least, most] = [self.least, self.most].map(percent);
+        let tolerated = self.tolerated / MILLIONTHS_PER_PERCENT;
+        match self.code() {
+            NOT_MET => format!("slower by at least {least}, beyond --tolerance {tolerated}"),
+            GOOD => format!("slower by at most {most}, within --tolerance {tolerated}"),
+            _ => format!(
+                "slower by {least} to {most}, which does not decide for --tolerance {tolerated}; more or longer trials \
+                 (spec.repeats.count, spec.load.duration) narrow the interval"
+            ),
+        }
     }
 }
 
@@ -136,8 +205,12 @@ mod tests {
     }
 
     fn of(baseline: &RedisBenchmark, subject: &RedisBenchmark) -> Result<u8, String> {
+        tolerating(baseline, subject, 0)
+    }
+
+    fn tolerating(baseline: &RedisBenchmark, subject: &RedisBenchmark, tolerance: u32) -> Result<u8, String> {
         let found = compared(("before.json", baseline), ("now.json", subject));
-        found.map(|results| code(&results)).map_err(|error| error.to_string())
+        found.map(|results| code(&results, tolerance)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -147,6 +220,51 @@ mod tests {
         assert_eq!(of(&finished([900, 903, 901, 902, 899], 4), &before), Ok(GOOD));
         assert_eq!(of(&before, &before), Ok(GOOD));
         assert_eq!(of(&before, &finished([700, 1_400, 900, 1_200, 800], 4)), Ok(NOT_JUDGED));
+    }
+
+    #[test]
+    fn with_a_tolerance_the_whole_interval_decides() {
+        let before = finished([1_000, 1_004, 998, 1_002, 996], 4);
+        let slower = finished([900, 903, 901, 902, 899], 4);
+        for (tolerance, code) in [(0, NOT_MET), (5, NOT_MET), (10, NOT_JUDGED), (25, GOOD)] {
+            assert_eq!(tolerating(&before, &slower, tolerance), Ok(code), "{tolerance} %");
+        }
+        // Inconclusive without a tolerance.
+        let unsteady = finished([950, 1_050, 980, 1_020, 990], 4);
+        for (tolerance, code) in [(0, NOT_JUDGED), (1, NOT_JUDGED), (25, GOOD)] {
+            assert_eq!(tolerating(&before, &unsteady, tolerance), Ok(code), "{tolerance} %");
+        }
+        for tolerance in [0, 25] {
+            assert_eq!(tolerating(&slower, &before, tolerance), Ok(GOOD), "faster");
+            assert_eq!(tolerating(&before, &before, tolerance), Ok(GOOD), "equal");
+        }
+    }
+
+    #[test]
+    fn more_latency_is_a_slowdown_like_less_throughput() {
+        let result = |metric: &str, low: u32, high: u32, outcome: &str| -> ComparisonResult {
+            let metric = json!({"metric": metric, "outcome": outcome, "lowMillionths": low, "highMillionths": high,
+                "confidenceBasisPoints": 9_500});
+            let result = json!({"target": "now", "baseline": "before", "pairs": 0, "trials": 5, "baselineTrials": 5,
+                "outcome": outcome, "metrics": [metric]});
+            serde_json::from_value(result).unwrap()
+        };
+        let text = |result: &ComparisonResult| Slowdown::of(result, 25).map(|slowdown| slowdown.text());
+        let throughput = result("Throughput", 600_000, 700_000, "Slower");
+        assert_eq!(code_of(&throughput, 25), NOT_MET);
+        assert_eq!(text(&throughput).as_deref(), Some("slower by at least 30.0 %, beyond --tolerance 25"));
+        let latency = result("P99", 1_100_000, 1_200_000, "Slower");
+        assert_eq!(code_of(&latency, 25), GOOD);
+        assert_eq!(text(&latency).as_deref(), Some("slower by at most 20.0 %, within --tolerance 25"));
+        let both = result("P99", 900_000, 1_500_000, "Inconclusive");
+        assert_eq!(code_of(&both, 25), NOT_JUDGED);
+        let told = text(&both).unwrap();
+        assert!(
+            told.starts_with("slower by -10.0 % to 50.0 %, which does not decide for --tolerance 25; more"),
+            "{told}"
+        );
+        let faster = result("P99", 500_000, 600_000, "Faster");
+        assert_eq!((code_of(&faster, 25), text(&faster)), (GOOD, None));
     }
 
     #[test]

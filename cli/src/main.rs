@@ -60,9 +60,11 @@ const BAD: u8 = 1;
 const USAGE: u8 = 2;
 /// As 0, but verification found lost data or wrong replies.
 const UNVERIFIED: u8 = 3;
-/// As 0, but a threshold was not met or stopped the run, or the objective of a search does not hold at its lowest rate.
+/// As 0, but a threshold was not met or stopped the run, or the objective of a search does not hold at its lowest rate. Of `compare`:
+/// slower than the baseline.
 const NOT_MET: u8 = 4;
-/// As 0, and no threshold failed, but one could not be judged, such as a quantile of too few requests.
+/// As 0, and no threshold failed, but one could not be judged, such as a quantile of too few requests. Of `compare`: the trials do not
+/// decide.
 const NOT_JUDGED: u8 = 5;
 
 // Single-threaded: the kernel ends child processes with the thread that started them, and the load needs the machine's processors.

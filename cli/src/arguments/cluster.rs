@@ -106,6 +106,10 @@ pub struct CompareArguments {
     /// What to compare: like BASELINE
     #[arg(value_name = "NAME")]
     pub subject: String,
+    /// Accept a slowdown of up to PERCENT, such as between two machines of a CI service: exit with 4 only if the whole interval is
+    /// beyond it, and with 0 if the whole interval is within it
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..100))]
+    pub tolerance: u32,
     #[command(flatten)]
     pub cluster: ClusterArguments,
 }
