@@ -93,15 +93,8 @@ impl Format {
     }
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  kubectl redisbench export quickstart --format hgrm -o quickstart.hgrm
-  kubectl redisbench export -f results --format junit -o redis.xml
-  kubectl redisbench export -f saved.json --format github-summary >> $GITHUB_STEP_SUMMARY";
-
 /// Arguments of `export`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub struct ExportArguments {
     /// What to convert.
     #[command(flatten)]
@@ -169,7 +162,8 @@ fn chosen(mut reading: Reading, trial: Option<u32>) -> Result<Reading, ExportErr
     let all: Vec<_> = reading.measurements.iter().map(|one| one.trial.index.to_string()).collect();
     reading.measurements.retain(|one| one.trial.index == chosen);
     if reading.measurements.is_empty() {
-        return Err(ExportError::NoSuchTrial(chosen, all.join(", ")));
+        let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        return Err(ExportError::NoSuchTrial(chosen, known));
     }
     // These are of all trials.
     Ok(Reading { object: None, experiment: None, ..reading })
@@ -182,7 +176,15 @@ fn trials(reading: &Reading) -> Result<&[Measurement], ExportError> {
             Some(status) if !status.trials.is_empty() => Some(
                 "; the object has no full results of its trials: give the directory of `local --output-dir` too".into(),
             ),
-            Some(status) => find(status, condition::FAILED).map(|failed| format!(": {}", failed.message)),
+            Some(status) => {
+                let failed = find(status, condition::FAILED).filter(|failed| failed.status == "True");
+                let message = failed.map(|failed| format!(", {}", failed.message)).unwrap_or_default();
+                Some(format!(
+                    ": status.phase is {:?}{message}; fix the cause and run it again. The formats junit and github-summary, and \
+                     the report, show such a run too",
+                    status.phase
+                ))
+            }
             None => None,
         };
         return Err(ExportError::NotMeasured(why.unwrap_or_default()));

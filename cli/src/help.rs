@@ -50,7 +50,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("result", &[("Tables", "quickstart"), ("All of it", "quickstart -o json")]),
     ("logs", &[("Of all shards", "quickstart"), ("Of one", "quickstart --shard 3")]),
     ("abort", &[("After a question", "quickstart"), ("At once", "quickstart --yes")]),
-    ("compare", &[("Two benchmarks on the cluster", "before after"), ("Saved results", "before.json after.json")]),
+    (
+        "compare",
+        &[
+            ("Two benchmarks on the cluster", "before after"),
+            ("Saved results", "before.json after.json"),
+            ("On machines that differ by up to a quarter", "--tolerance 25 baseline.json result.json"),
+        ],
+    ),
     ("explain", &[("A reason of the verdict", "SendLate"), ("An exit code", "4"), ("All that can be explained", "")]),
     ("version", &[("Of this program and of the operator", "")]),
     (
@@ -60,7 +67,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("Of a saved result", "-f results -o report.html"),
         ],
     ),
-    ("export", &[("Percentiles of a saved result, for the plotter of HdrHistogram", "-f result.json --format hgrm")]),
+    (
+        "export",
+        &[
+            ("Percentiles for the plotter of HdrHistogram", "quickstart --format hgrm -o quickstart.hgrm"),
+            ("Test cases, of a directory of `local --output-dir`", "-f results --format junit -o redis.xml"),
+            ("The summary of a GitHub workflow, of a saved result", "-f saved.json --format github-summary"),
+        ],
+    ),
     (
         "validate",
         &[
@@ -71,18 +85,31 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("completion", &[("For this session of bash: source <(...)", "bash")]),
 ];
 
-/// Adds the examples to `command`, for a user who calls it `name`.
+/// Examples of the program: what they do, and all arguments.
+const FIRST: &[(&str, &str)] = &[
+    ("Without any Redis: start a throwaway server and load it for 10 s", "local --with-redis"),
+    ("Load a server with 5,000 requests per second", "local --target 127.0.0.1:6379 --rate 5000"),
+    ("Run a manifest on the cluster of the current context", "run -f examples/quickstart.yaml"),
+    ("What a reason of the verdict means, and what to do", "explain SendLate"),
+];
+
+/// Adds the examples to `command` and its subcommands, for a user who calls it `name`.
 pub fn add_examples(command: clap::Command, name: &str) -> clap::Command {
-    command.mut_subcommands(|command| {
+    command.after_long_help(text(name, FIRST)).mut_subcommands(|command| {
         let found = EXAMPLES.iter().find(|(subcommand, _)| *subcommand == command.get_name());
         let Some((_, examples)) = found else { return command };
-        let mut text = String::from("Examples:\n");
-        for (effect, arguments) in *examples {
-            let _ =
-                writeln!(text, "  # {effect}\n{}", format!("  {name} {} {arguments}", command.get_name()).trim_end());
-        }
+        let text = text(&format!("{name} {}", command.get_name()), examples);
         command.after_long_help(text)
     })
+}
+
+fn text(begin: &str, examples: &[(&str, &str)]) -> String {
+    let mut text = String::from("Examples:\n");
+    for (effect, arguments) in examples {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  # {effect}\n{}", format!("  {begin} {arguments}").trim_end());
+    }
+    text
 }
 
 #[cfg(test)]
@@ -97,14 +124,23 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_can_be_typed() {
-        for command in command("redisbench").get_subcommands() {
+        let assert_typed = |line: &str| {
+            let words = shlex::split(&format!("redisbench {line}")).unwrap();
+            let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+            assert!(parse(&words).is_ok(), "{words:?}");
+        };
+        for (_, arguments) in FIRST {
+            assert_typed(arguments);
+        }
+        let program = command("redisbench");
+        for command in program.get_subcommands() {
             let found = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
             let (_, examples) = found.unwrap_or_else(|| panic!("add examples of {}", command.get_name()));
             for (_, arguments) in *examples {
-                let words = shlex::split(&format!("redisbench {} {arguments}", command.get_name())).unwrap();
-                let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-                assert!(parse(&words).is_ok(), "{words:?}");
+                assert_typed(&format!("{} {arguments}", command.get_name()));
             }
+        }
+        for command in program.get_subcommands().chain([&program]) {
             let help = command.get_after_long_help().unwrap().to_string();
             assert!(help.starts_with("Examples:\n") && help.contains("  redisbench "), "{help}");
         }
