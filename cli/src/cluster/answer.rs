@@ -22,6 +22,11 @@ pub const NOT_INSTALLED: &str = "the cluster has no RedisBenchmark API; install 
 pub fn error(error: kube::Error, question: Question<'_>) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::anyhow!(explain(&status, question)),
+        kube::Error::SerdeError(error) => anyhow::anyhow!(
+            "failed to {}: it is not one that this program knows: {error}; use the redisbench of the operator's version, \
+             which version prints",
+            question.what
+        ),
         error => anyhow::Error::new(error).context(format!("failed to {}", question.what)),
     }
 }

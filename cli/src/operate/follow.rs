@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
+use kube::runtime::watcher::{self, watch_object};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::RedisBenchmarkStatus;
 use redisbench_benchmark::report::conditions::{condition, find};
@@ -24,6 +24,8 @@ use crate::{BAD, USAGE, exit_code, render};
 
 /// The display is refreshed at least this often.
 const TICK: Duration = Duration::from_millis(500);
+/// A restarted API server may refuse for a moment, until it knows all roles.
+const REFUSALS: u32 = 3;
 /// A running operator has reacted by then.
 const OPERATOR_ANSWERS: Duration = Duration::from_secs(15);
 
@@ -52,7 +54,7 @@ pub enum OnInterrupt {
 /// Follows the benchmark `name`.
 ///
 /// # Errors
-/// If the benchmark cannot be aborted. Broken watches are restarted.
+/// If the benchmark cannot be aborted, or the API server refuses to show it. Broken watches are restarted.
 pub async fn follow(
     cluster: &Cluster,
     name: &str,
@@ -66,12 +68,13 @@ pub async fn follow(
     let mut benchmark: Option<RedisBenchmark> = None;
     let mut asked = false;
     let mut watching = true;
+    let mut refusals = 0;
     let mut wondered = false;
     loop {
         tokio::select! {
             change = changes.next() => match change {
                 Some(Ok(Some(present))) => {
-                    watching = true;
+                    (watching, refusals) = (true, 0);
                     if let Some(end) = end(&present) {
                         display.clear();
                         return Ok(end);
@@ -81,9 +84,18 @@ pub async fn follow(
                 Some(Ok(None)) if benchmark.is_some() => return Ok(End::Deleted),
                 Some(Ok(None)) => {}
                 Some(Err(error)) => {
-                    if std::mem::take(&mut watching) {
-                        let why = answer::brief(&error);
-                        display.note(&format!("lost the connection to the cluster, retrying: {why}"));
+                    if let Some(refusal) = refusal(&error, &cluster.namespace) {
+                        refusals += 1;
+                        if refusals == REFUSALS {
+                            display.clear();
+                            anyhow::bail!(refusal);
+                        }
+                    } else {
+                        refusals = 0;
+                        if std::mem::take(&mut watching) {
+                            let why = answer::brief(&error);
+                            display.note(&format!("lost the connection to the cluster, retrying: {why}"));
+                        }
                     }
                 }
                 None => anyhow::bail!("the watch ended"),
@@ -120,6 +132,19 @@ pub async fn follow(
             _ => {}
         }
     }
+}
+
+/// The message about a refusal of the API server that needs a permission or a login; none about other errors.
+fn refusal(error: &watcher::Error, namespace: &str) -> Option<String> {
+    let (status, verb) = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => (status, "list"),
+        watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => (status, "watch"),
+        _ => return None,
+    };
+    let question = Question { what: "follow the benchmark", verb, resource: "redisbenchmarks", namespace };
+    matches!(status.code, 401 | 403).then(|| answer::explain(status, question))
 }
 
 /// How following `benchmark` ends, if it does.
@@ -219,6 +244,22 @@ mod tests {
             "status": status,
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_missing_permission_is_named_with_its_verb() {
+        let forbidden = |code: u16| {
+            let message = "redisbenchmarks is forbidden".to_owned();
+            Box::new(kube::core::Status { code, message, ..kube::core::Status::default() })
+        };
+        let list = watcher::Error::InitialListFailed(kube::Error::Api(forbidden(403)));
+        let text = refusal(&list, "perf").unwrap();
+        assert!(text.ends_with("kubectl -n perf auth can-i list redisbenchmarks"), "{text}");
+        let watch = watcher::Error::WatchStartFailed(kube::Error::Api(forbidden(403)));
+        let text = refusal(&watch, "perf").unwrap();
+        assert!(text.ends_with("kubectl -n perf auth can-i watch redisbenchmarks"), "{text}");
+        assert_eq!(refusal(&watcher::Error::WatchError(forbidden(500)), "perf"), None);
+        assert_eq!(refusal(&watcher::Error::NoResourceVersion, "perf"), None);
     }
 
     #[test]

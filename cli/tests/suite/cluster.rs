@@ -44,7 +44,7 @@ struct Script {
     aborted: Option<Value>,
     /// How an apply is refused.
     refusal: Option<Refusal>,
-    /// Other objects by path, or how reading them is refused.
+    /// Other objects by path, or how reading and writing them is refused.
     others: Vec<(String, Result<Value, Refusal>)>,
 }
 
@@ -90,7 +90,8 @@ async fn serve(State(server): State<Server>, method: Method, uri: Uri, headers: 
     if method == Method::GET {
         server.reads.lock().unwrap().push(uri.to_string());
     }
-    let other = server.script.others.iter().find(|(path, _)| method == Method::GET && path == uri.path());
+    let asked = |kept: &Result<Value, Refusal>| method == Method::GET || kept.is_err();
+    let other = server.script.others.iter().find(|(path, kept)| path == uri.path() && asked(kept));
     match other {
         Some((_, Ok(object))) => return axum::Json(object).into_response(),
         Some((_, Err((code, message)))) => return failure(*code, message),
@@ -279,6 +280,25 @@ async fn api_server_is_quoted_with_the_way_out() {
 }
 
 #[tokio::test]
+async fn a_write_without_permission_is_refused_with_its_verb() {
+    let others = vec![(SECRET.to_owned(), Err((403, "secrets \"login\" is forbidden")))];
+    let (server, directory) = start(Script { others, ..Script::default() }).await;
+    let (code, _, stderr) = finish(program(&directory, &[])).await;
+    assert_eq!(code, Some(1), "{stderr}");
+    let said = stderr.lines().last().unwrap();
+    assert!(said.starts_with("error: failed to apply a Secret: secrets \"login\" is forbidden; "), "{stderr}");
+    assert!(said.ends_with("kubectl -n perf auth can-i patch secrets"), "{stderr}");
+    assert!(server.writes.lock().unwrap().is_empty());
+
+    let refusal = Some((403, "redisbenchmarks is forbidden"));
+    let (_server, directory) = start(Script { before: Some(running()), refusal, ..Script::default() }).await;
+    let (code, _, stderr) = finish(command(&directory, &["abort", "tiny", "--yes"])).await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: failed to abort the benchmark: redisbenchmarks is forbidden; "), "{stderr}");
+    assert!(stderr.ends_with("kubectl -n perf auth can-i patch redisbenchmarks\n"), "{stderr}");
+}
+
+#[tokio::test]
 async fn interrupt_aborts_and_waits_for_the_result() {
     let script = Script {
         then: vec![json!({"phase": "Running"})],
@@ -418,6 +438,15 @@ async fn what_is_in_the_way_is_said_with_the_way_out() {
         (refusing(EVERYWHERE, (403, "is forbidden")), "list -A", 1, "kubectl auth can-i list redisbenchmarks -A"),
         (refusing(BENCHMARKS, (404, NO_PATH)), "list", 1, "install the chart redisbench-operator first"),
         (refusing(PODS, (403, "is forbidden")), "logs tiny", 1, "kubectl -n perf auth can-i list pods"),
+        (
+            refusing(BENCHMARKS, (403, "is forbidden")),
+            "watch tiny",
+            1,
+            "kubectl -n perf auth can-i list redisbenchmarks",
+        ),
+        (refusing(BENCHMARK, (401, "Unauthorized")), "status tiny", 1, "; log in to the cluster again"),
+        (before(json!({"phase": "Hibernating"})), "status tiny", 1, "unknown variant `Hibernating`"),
+        (before(json!({"phase": "Hibernating"})), "result tiny", 1, "use the redisbench of the operator's version"),
     ] {
         let (server, directory) = start(script).await;
         let arguments: Vec<_> = arguments.split(' ').collect();
