@@ -16,6 +16,9 @@ use serde_json::Value;
 use crate::arguments::Source;
 use crate::manifest::{self, Problem, documents};
 
+/// The way out for documents of other versions.
+const OTHER_VERSION: &str = "use the version that wrote the file, or a newer one";
+
 /// The largest document that is written, rounded up.
 const LARGEST_FILE: u64 = 64 << 20;
 
@@ -153,11 +156,13 @@ impl Reading {
             return Err(Problem::field("kind", message));
         }
         if version != manifest::API_VERSION {
-            let message = format!("is {version:?}; this program reads {}", manifest::API_VERSION);
+            let message = format!("is {version:?}; this program reads {}; {OTHER_VERSION}", manifest::API_VERSION);
             return Err(Problem::field("apiVersion", message));
         }
         let read = serde_json::from_value(document);
-        self.object = Some(read.map_err(|error| Problem::file(format!("is not a valid {}: {error}", manifest::KIND)))?);
+        self.object = Some(read.map_err(|error| {
+            Problem::file(format!("is not a {} that this program knows: {error}; {OTHER_VERSION}", manifest::KIND))
+        })?);
         Ok(())
     }
 
@@ -194,15 +199,19 @@ impl Reading {
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    serde_json::from_str(text)
-        .map_err(|error| Problem::file(format!("is not a complete result: {error}; copy or download it again")))
+    serde_json::from_str(text).map_err(|error| {
+        Problem::file(if error.is_data() {
+            format!("is not a result that this program knows: {error}; {OTHER_VERSION}")
+        } else {
+            format!("is not a complete result: {error}; copy or download it again")
+        })
+    })
 }
 
 fn unknown(format: &str) -> Problem {
     let message = if format.starts_with("redisbench.dev/") {
         format!(
-            "is {format:?}, which this program does not know; it reads {} and {}; use the version that wrote the file, or \
-             a newer one",
+            "is {format:?}, which this program does not know; it reads {} and {}; {OTHER_VERSION}",
             measurement::FORMAT,
             repeats::FORMAT
         )

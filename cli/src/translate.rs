@@ -39,7 +39,9 @@ pub fn translate(line: &str, name: &str) -> Result<Draft, Problem> {
     let program = words.first().map(Path::new).and_then(Path::file_name);
     let tool = TOOLS.iter().find(|tool| program.is_some_and(|program| program == tool.name)).ok_or_else(|| {
         let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-        from(format!("must begin with the name of a tool, one of: {}", known.join(", ")))
+        // Other words may be a password.
+        let first = words.first().map(|first| format!("; it begins with {first:?}")).unwrap_or_default();
+        from(format!("must begin with the name of a tool, one of: {}{first}", known.join(", ")))
     })?;
     let given = Given::read(tool, &words[1..])?;
     let mut draft = Draft::new(name);

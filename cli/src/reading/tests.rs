@@ -67,14 +67,14 @@ fn foreign_documents_are_refused() {
         ),
         (
             json!({"kind": "RedisBenchmark", "apiVersion": "redisbench.dev/v2"}),
-            "apiVersion: is \"redisbench.dev/v2\"; ",
+            "apiVersion: is \"redisbench.dev/v2\"; this program reads redisbench.dev/v1alpha1; use the version that wrote",
         ),
         (
             json!({"format": "redisbench.dev/result/v2"}),
             "format: is \"redisbench.dev/result/v2\", which this program does",
         ),
         (json!({"format": "k6"}), "format: is \"k6\", which is not a result of redisbench"),
-        (json!({"format": "redisbench.dev/result/v1"}), "is not a complete result: missing field"),
+        (json!({"format": "redisbench.dev/result/v1"}), "is not a result that this program knows: missing field"),
         (json!({"ALL STATS": {}}), "kind: is \"\", and must be RedisBenchmark; save one object with"),
     ] {
         let problem = problem(&[document.to_string()]);

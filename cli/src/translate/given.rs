@@ -8,6 +8,7 @@ use super::Tool;
 use super::tables::{Meaning, Part, Row};
 use crate::credentials::Confidential;
 use crate::draft::Draft;
+use crate::explain::nearest;
 use crate::flags::TargetFlags;
 use crate::manifest::Problem;
 
@@ -141,7 +142,20 @@ fn find(tool: &Tool, name: &str) -> Result<&'static Row, Problem> {
             let both = format!("is ambiguous: {} or {}", one.names.join(" "), other.names.join(" "));
             Err(problem(tool.name, name, both))
         }
-        (None, _) => Err(Problem::field("--from", format!("{} has no option {name}", tool.name))),
+        (None, _) => {
+            let message = format!("{} has no option {name}; {}", tool.name, instead(tool, name));
+            Err(Problem::field("--from", message))
+        }
+    }
+}
+
+/// What to do about the unknown option `name`. Only long names can be misspelt.
+fn instead(tool: &Tool, name: &str) -> String {
+    let names = tool.tables.iter().copied().flatten().flat_map(|row| row.names.iter().copied());
+    let long: Vec<&str> = names.filter_map(|known| known.strip_prefix("--")).collect();
+    match nearest(name.trim_start_matches('-'), &long).as_slice() {
+        [] => "remove it".to_owned(),
+        near => format!("did you mean --{}? If not, remove it", near.join(" or --")),
     }
 }
 

@@ -256,15 +256,21 @@ fn what_a_cluster_does_not_allow_is_named() {
 
 #[test]
 fn mistakes_name_the_option_and_the_tool() {
-    assert_eq!(problem("redis-benchmark --frob 3"), "--from: redis-benchmark has no option --frob");
-    assert_eq!(problem("redis-benchmark --rps 3"), "--from: redis-benchmark has no option --rps");
-    assert_eq!(problem("memtier_benchmark --frob"), "--from: memtier_benchmark has no option --frob");
+    assert_eq!(problem("redis-benchmark --frob 3"), "--from: redis-benchmark has no option --frob; remove it");
+    assert_eq!(problem("redis-benchmark --rps 3"), "--from: redis-benchmark has no option --rps; remove it");
+    assert_eq!(problem("memtier_benchmark --frob"), "--from: memtier_benchmark has no option --frob; remove it");
+    assert_eq!(
+        problem("redis-benchmark --trheads 3"),
+        "--from: redis-benchmark has no option --trheads; did you mean --threads? If not, remove it"
+    );
     assert_eq!(problem("redis-benchmark -c"), "--from: -c of redis-benchmark needs a value");
     assert_eq!(problem("redis-benchmark -c many"), "--from: -c of redis-benchmark must be a number, not \"many\"");
     assert_eq!(problem("memtier_benchmark --tls=yes"), "--from: --tls of memtier_benchmark takes no value");
     assert!(problem("memtier_benchmark --ratio 3").contains("--ratio of memtier_benchmark must be SET:GET"));
     assert!(problem("memtier_benchmark -P memcache_text").contains("must be redis, resp2 or resp3"));
-    assert!(problem("ycsb -h a").starts_with("--from: must begin with the name of a tool, one of: redis-benchmark, "));
+    let tool = problem("ycsb -h a");
+    assert!(tool.starts_with("--from: must begin with the name of a tool, one of: redis-benchmark, "), "{tool}");
+    assert!(tool.ends_with("; it begins with \"ycsb\""), "{tool}");
     assert!(problem("redis-benchmark 'a").contains("quote"));
     assert!(problem("").contains("name of a tool"));
 }

@@ -28,7 +28,7 @@ fn what_is_translated_is_a_valid_manifest() {
     assert_eq!((code, stdout.as_str()), (Some(0), "standard input: RedisBenchmark moved is valid\n"), "{stderr}");
     let (code, stdout, stderr) = run(&["init", "--from", "memtier_benchmark --frob"], "");
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    assert_eq!(stderr, "error: --from: memtier_benchmark has no option --frob\n");
+    assert_eq!(stderr, "error: --from: memtier_benchmark has no option --frob; remove it\n");
 }
 
 #[test]
