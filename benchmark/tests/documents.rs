@@ -224,16 +224,18 @@ fn the_dockerfile_builds_what_there_is() {
         assert!(root().join(member).join("src/main.rs").exists(), "{package} has no program");
     }
 
-    // One image for each part of the chart, with its name, and with the started program as its only one.
+    // One image for each part of the chart, with its name, and with the started program as its only one; and one for CI.
     let chart: serde_yaml::Value = serde_yaml::from_str(&read("charts/redisbench-operator/values.yaml")).unwrap();
     let stages: Vec<&str> = of("FROM").map(|words| *words.last().unwrap()).filter(|stage| *stage != "build").collect();
-    assert_eq!(stages, ["operator", "loadgen"]);
+    assert_eq!(stages, ["operator", "loadgen", "cli"]);
     let text = read("README.md");
-    for stage in stages {
+    let stage_text = |stage: &str| {
+        let begin = dockerfile.find(&format!(" AS {stage}\n")).unwrap();
+        dockerfile[begin..].split("\nFROM ").next().unwrap()
+    };
+    for &stage in &stages[..2] {
         assert!(!chart[stage]["image"].is_null(), "the chart has no image {stage}");
         assert!(text.contains(&format!("docker build --target {stage} ")), "README.md does not build {stage}");
-        let begin = dockerfile.find(&format!(" AS {stage}\n")).unwrap();
-        let stage_text = dockerfile[begin..].split("\nFROM ").next().unwrap();
         let program = format!("redisbench-{stage}");
         assert!(packages.contains(&program.as_str()), "{program} is not built");
         let place = format!("/usr/local/bin/{program}");
@@ -242,8 +244,14 @@ fn the_dockerfile_builds_what_there_is() {
             format!("ENTRYPOINT [\"{place}\"]"),
             "USER 65532:65532".to_owned(),
         ] {
-            assert!(stage_text.lines().any(|own| own == line), "the stage {stage} has no line {line}");
+            assert!(stage_text(stage).lines().any(|own| own == line), "the stage {stage} has no line {line}");
         }
+    }
+    assert!(read("docs/ci.md").contains("docker build --target cli "), "docs/ci.md does not build cli");
+    for program in ["redisbench-loadgen", "kubectl-redisbench"] {
+        assert!(packages.contains(&program), "{program} is not built");
+        let line = format!("COPY --from=build /source/target/release/{program} /usr/local/bin/{program}");
+        assert!(stage_text("cli").lines().any(|own| own == line), "the stage cli has no line {line}");
     }
     assert!(read("charts/redisbench-operator/templates/deployment.yaml").contains("runAsUser: 65532\n"));
 }

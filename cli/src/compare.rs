@@ -168,10 +168,14 @@ impl Slowdown {
         match self.code() {
             NOT_MET => format!("slower by at least {least}, beyond --tolerance {tolerated}"),
             GOOD => format!("slower by at most {most}, within --tolerance {tolerated}"),
-            _ => format!(
-                "slower by {least} to {most}, which does not decide for --tolerance {tolerated}; more or longer trials \
-                 (spec.repeats.count, spec.load.duration) narrow the interval"
-            ),
+            _ => {
+                let range =
+                    if self.least > 0 { format!("{least} to {most}") } else { format!("up to {most}, or not at all") };
+                format!(
+                    "slower by {range}, which does not decide for --tolerance {tolerated}; more or longer trials \
+                     (spec.repeats.count, spec.load.duration) narrow the interval"
+                )
+            }
         }
     }
 }
@@ -260,7 +264,7 @@ mod tests {
         assert_eq!(code_of(&both, 25), NOT_JUDGED);
         let told = text(&both).unwrap();
         assert!(
-            told.starts_with("slower by -10.0 % to 50.0 %, which does not decide for --tolerance 25; more"),
+            told.starts_with("slower by up to 50.0 %, or not at all, which does not decide for --tolerance 25; more"),
             "{told}"
         );
         let faster = result("P99", 500_000, 600_000, "Faster");

@@ -6,6 +6,7 @@
     reason = "clippy's own exception ends at test functions"
 )]
 
+mod ci;
 mod cluster;
 mod examples;
 mod experiments;
