@@ -8,6 +8,7 @@
 
 mod ci;
 mod cluster;
+mod colours;
 mod examples;
 mod experiments;
 mod exports;
@@ -16,6 +17,7 @@ mod init;
 mod local;
 mod output;
 mod presets;
+mod refusals;
 mod search;
 mod seeds;
 mod stall;

@@ -130,17 +130,6 @@ fn words_of_a_status_are_explained() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let explain = |word: &[&str]| {
-        let (stdout, stderr) = (writer.try_clone().unwrap(), writer.try_clone().unwrap());
-        Command::new(program()).arg("explain").args(word).stdout(stdout).stderr(stderr).status().unwrap().code()
-    };
-    assert_eq!((explain(&[]), explain(&["ShardLots"])), (Some(0), Some(2)));
-}
-
-#[test]
 fn a_file_that_is_no_result_is_not_compared() {
     let (code, _, stderr) = run(&["compare", "/does/not/exist.json", "/does/not/exist.json"], "");
     assert_eq!((code, stderr.lines().count()), (Some(2), 1), "{stderr}");
