@@ -7,6 +7,8 @@ use super::*;
 
 /// The limit of a report.
 const BYTES: usize = 2_000_000;
+/// What thousands of shards may add to it: a point of a plot each, and the rows of a table that has at most 100.
+const SHARDS: usize = 200_000;
 
 const HOSTILE: &str = "</style></title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;";
 
@@ -68,6 +70,18 @@ fn the_largest_run_has_a_report_of_two_megabytes() {
             assert!(page.len() <= BYTES, "{} bytes of {seconds} seconds", page.len());
         }
     }
+}
+
+/// `--nocapture` prints the sizes.
+#[test]
+fn the_number_of_shards_hardly_matters_for_the_size() {
+    let bytes = [1, 200, 2_000].map(|shards| {
+        let bytes = page(&reading(Size { seconds: 600, shards, ..SMALL }, "cache"), None).unwrap().len();
+        println!("{shards:>5} shards: {bytes:>9} bytes");
+        assert!(bytes <= BYTES, "{bytes} bytes with {shards} shards");
+        bytes
+    });
+    assert!(bytes[2] <= bytes[0] + SHARDS, "{bytes:?}");
 }
 
 #[test]
