@@ -141,8 +141,9 @@ test-exports: packages ## read exports of a real run with promtool, and Python's
 	READERS_PYTHON=$(abspath $(READERS))/bin/python3 \
 	  cargo test --workspace --test suite -- --ignored --exact exports::other_readers_agree
 
-test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures of the docs
+test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures of the docs, and those of the live view
 	@$(E2E)/install.sh chromium:chromium
+	cargo test --workspace --bin kubectl-redisbench -- --exact progress::picture::the_pictures_of_the_docs_are_fresh
 	cargo test --workspace --bin kubectl-redisbench -- --ignored --exact report::browser::a_browser_draws_every_plot_and_fetches_nothing
 
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the

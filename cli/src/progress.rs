@@ -3,6 +3,8 @@
 
 mod frame;
 mod model;
+#[cfg(test)]
+mod picture;
 pub mod rows;
 mod screen;
 mod view;
