@@ -11,6 +11,8 @@ use crate::support::{benchmark, load_generator, program, standalone};
 const TAKES: &str = "\u{1b}[?1049h";
 const GIVES_BACK: &str = "\u{1b}[?1049l";
 const SHOWS_CURSOR: &str = "\u{1b}[?25h";
+/// How every colour of the view begins.
+const COLOUR: &str = "\u{1b}[38;5;";
 const CTRL_C: &[u8] = b"\x03";
 
 /// A terminal of 40 columns and 10 rows with a run of `local`, between the terminal's settings before and after.
@@ -41,7 +43,7 @@ impl Terminal {
         let command = format!("trap : INT; {command}");
         let script = Command::new("script")
             .args(["--quiet", "--flush", "--command", &command, "/dev/null"])
-            .envs([("TERM", "xterm"), ("SHELL", "/bin/sh")])
+            .envs([("TERM", "xterm"), ("SHELL", "/bin/sh"), ("NO_COLOR", "")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -107,6 +109,15 @@ fn an_error_gives_the_terminal_back() {
     assert_given_back(&text);
     let error = text.rfind("failed to write /does/not/exist");
     assert!(error > text.rfind(GIVES_BACK) && text.contains("code 1"), "{text}");
+}
+
+#[test]
+fn the_view_has_colours_unless_they_are_refused() {
+    for (arguments, coloured) in [("", true), ("--color never", false)] {
+        let text = Terminal::start(arguments, "2s").finish();
+        assert_given_back(&text);
+        assert_eq!(text.contains(COLOUR), coloured, "{text}");
+    }
 }
 
 #[test]
