@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
@@ -72,8 +73,8 @@ fn gitlab() -> Job {
     }
 }
 
-/// A repository with the example's manifest, whose service container is `redis`. With fewer requests.
-fn checkout(redis: &RedisServer) -> TempDir {
+/// A repository with the example's manifest, whose service container is at `endpoint`. With fewer requests.
+fn checkout(endpoint: &str) -> TempDir {
     load_generator();
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
@@ -82,10 +83,9 @@ fn checkout(redis: &RedisServer) -> TempDir {
     }
     symlink(program(), at("bin/redisbench")).unwrap();
     let mut manifest = fs::read_to_string(example("load.yaml")).unwrap();
-    let endpoint = redis.endpoint();
     // A number of requests leaves none unsent, even on a busy machine.
     for (written, shortened) in [
-        ("redis:6379", endpoint.as_str()),
+        ("redis:6379", endpoint),
         ("warmup: 2s", "warmup: 0s"),
         ("duration: 10s", "requests: 400\n    timeouts: {request: 30s}"),
     ] {
@@ -139,28 +139,37 @@ fn edited(result: &Value, change: impl Fn(usize, u64) -> u64) -> String {
 
 fn passes_and_fails(job: &Job) {
     let redis = RedisServer::start(&[]);
-    let first = checkout(&redis);
+    let endpoint = redis.endpoint();
+    let first = checkout(&endpoint);
     let (code, said) = run(job, first.path());
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("benchmark/baseline.json: cannot be read: "), "{said}");
     let result: Value = serde_json::from_slice(&fs::read(first.path().join("result.json")).unwrap()).unwrap();
 
-    let with_baseline = |baseline: String| {
-        let next = checkout(&redis);
+    let with_baseline = |baseline: &str| {
+        let next = checkout(&endpoint);
         fs::write(next.path().join("benchmark/baseline.json"), baseline).unwrap();
         run(job, next.path())
     };
-    let (code, said) = with_baseline(edited(&result, |_, rate| rate / FACTOR));
+    let slower = edited(&result, |_, rate| rate / FACTOR);
+    let faster = edited(&result, |_, rate| rate * FACTOR);
+    let unsteady = edited(&result, |index, rate| if index.is_multiple_of(2) { rate / FACTOR } else { rate * FACTOR });
+    // At once, because each mostly waits for the starts of its trials.
+    let [passed, failed, undecided] = thread::scope(|scope| {
+        let runs = [&slower, &faster, &unsteady].map(|baseline| scope.spawn(move || with_baseline(baseline)));
+        runs.map(|run| run.join().unwrap())
+    });
+
+    let (code, said) = passed;
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("Faster"), "{said}");
 
-    let (code, said) = with_baseline(edited(&result, |_, rate| rate * FACTOR));
+    let (code, said) = failed;
     assert_eq!(code, 4, "{said}");
     assert!(!job.warnings.contains(&code), "it fails the job");
     assert!(said.contains("Slower") && said.contains("beyond --tolerance 25"), "{said}");
 
-    let unsteady = |index: usize, rate: u64| if index.is_multiple_of(2) { rate / FACTOR } else { rate * FACTOR };
-    let (code, said) = with_baseline(edited(&result, unsteady));
+    let (code, said) = undecided;
     assert!(said.contains("which does not decide for --tolerance 25"), "{said}");
     let warned = job.warnings.contains(&code) || said.contains("::warning::");
     assert!(warned && [0, 5].contains(&code), "{code}: {said}");
