@@ -1,5 +1,6 @@
-//! For tests and tools only: real servers, clusters, proxies and networks, the rules of an API server, hostile input for decoders, and the
-//! reading of results. Everything ends with the test. Depends on no crate of the product, so that every crate can use it.
+//! For tests and tools only: real servers, clusters, proxies and networks, the rules of an API server, hostile input for decoders, the
+//! reading of results, and documents. Everything ends with the test. Depends on no crate of the product, so that every crate can
+//! use it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,9 +12,11 @@
 
 pub mod api_server;
 pub mod counts;
+pub mod documents;
 pub mod haproxy;
 pub mod hostile;
 pub mod log;
+pub mod markdown;
 pub mod network;
 pub mod processes;
 pub mod servers;
