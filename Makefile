@@ -23,6 +23,10 @@ RESP_BENCHMARK := 0.2.5
 READERS := $(TOOLS)/readers
 HDRHISTOGRAM := 0.10.8
 PYARROW := 26.0.1
+MDBOOK := 0.5.4
+
+# Files that pages of the documentation link to, beside the pages.
+LINKED := examples charts/redisbench-operator/values.yaml charts/redisbench-operator/rules.yaml charts/redisbench-operator/dashboards
 
 # Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
 # same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
@@ -31,7 +35,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -212,8 +216,16 @@ deny: ## check advisories, licences and bans (installs cargo-deny, which takes m
 	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny --workspace check
 
-crds: ## write crds/, the chart's copy and the tables of docs/metrics.md from the Rust code
-	UPDATE=1 cargo test --workspace --test documents --lib fresh
+crds: ## write crds/, the chart's copy, and the generated pages and tables of docs/ from the Rust code
+	UPDATE=1 cargo test --workspace --test documents --lib --bins fresh
+
+# The site keeps the folders of the repository, so links are the same in both. `test-unit` checks them.
+docs: ## build the documentation as a site in target/book
+	[ -x $(TOOLS)/bin/mdbook ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK)
+	rm -rf $(TARGET)/book
+	$(TOOLS)/bin/mdbook build --dest-dir $(abspath $(TARGET)/book/docs)
+	cp --parents -r $(LINKED) $(TARGET)/book/
+	echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >$(TARGET)/book/index.html
 
 images: build ## build image archives of the programs, without a registry
 	$(E2E)/images.sh project

@@ -192,6 +192,9 @@ fn plain(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod page;
+
+#[cfg(test)]
 mod tests {
     use redisbench_benchmark::api::status::{LimitedBy, Phase, ReasonKind, ThresholdOutcome, VerdictValue};
     use redisbench_benchmark::report::conditions::reason;

@@ -18,6 +18,8 @@ mod cluster;
 mod command;
 mod compare;
 mod credentials;
+#[cfg(test)]
+mod documents;
 mod draft;
 mod explain;
 mod export;

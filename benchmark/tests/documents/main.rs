@@ -2,79 +2,24 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+mod commands;
+mod manifests;
+mod messages;
+mod reference;
+mod site;
+
 use std::process::Command;
-use std::{fs, iter};
 
 use redisbench_benchmark::api::{chart_crd_template, crd_yaml};
+use redisbench_testkit::documents::{fresh, read, root};
 use redisbench_testkit::servers::RedisServer;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap()
-}
-
 #[test]
-fn readme_shows_the_quickstart_as_it_is() {
+fn the_tutorial_shows_the_quickstart_as_it_is() {
     let example = read("examples/quickstart.yaml");
     let manifest: Vec<&str> = example.lines().skip_while(|line| line.starts_with('#')).collect();
     let shown = format!("```yaml\n{}\n```", manifest.join("\n"));
-    assert!(read("README.md").contains(&shown), "README.md must show examples/quickstart.yaml:\n{shown}");
-}
-
-/// All pages for people, by their paths below the root.
-fn pages() -> Vec<String> {
-    let below = |folder: &str| {
-        let paths = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        let pages = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
-        pages.map(|path| format!("{folder}/{}", path.file_name().unwrap().display())).collect::<Vec<_>>()
-    };
-    let folders = ["docs", "docs/evidence", "e2e", "operator"].map(below).into_iter().flatten();
-    iter::once("README.md".to_owned()).chain(folders).collect()
-}
-
-/// The anchors of a page's headings, as GitHub generates them.
-fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
-    let anchor = |heading: &str| {
-        let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-        kept.collect::<String>().to_lowercase().replace(' ', "-")
-    };
-    headings.map(anchor).collect()
-}
-
-#[test]
-fn links_lead_somewhere() {
-    for page in pages() {
-        let text = read(&page);
-        let folder = root().join(&page).parent().unwrap().to_owned();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-            if link.contains("://") {
-                continue;
-            }
-            let target = if path.is_empty() { root().join(&page) } else { folder.join(path) };
-            assert!(target.exists(), "{page} links to {link}");
-            let known = anchor.is_empty() || anchors(&fs::read_to_string(&target).unwrap()).contains(anchor);
-            assert!(known, "{page} links to {link}, which has no such heading");
-        }
-    }
-}
-
-#[test]
-fn make_targets_that_documents_name_exist() {
-    let rules = read("Makefile") + &read("e2e/cluster/cluster.mk");
-    for document in pages() {
-        let text = read(&document);
-        for rest in text.split("`make ").skip(1) {
-            let target = rest.split(|c: char| c == '`' || c.is_whitespace()).next().unwrap_or_default();
-            assert!(rules.contains(&format!("\n{target}:")), "{document} names make {target}");
-        }
-    }
+    assert!(read("docs/tutorial.md").contains(&shown), "docs/tutorial.md must show examples/quickstart.yaml:\n{shown}");
 }
 
 /// The options of other tools in one document: the rows of each tool's table, and the fields that they name.
@@ -228,14 +173,14 @@ fn the_dockerfile_builds_what_there_is() {
     let chart: serde_yaml::Value = serde_yaml::from_str(&read("charts/redisbench-operator/values.yaml")).unwrap();
     let stages: Vec<&str> = of("FROM").map(|words| *words.last().unwrap()).filter(|stage| *stage != "build").collect();
     assert_eq!(stages, ["operator", "loadgen", "cli"]);
-    let text = read("README.md");
+    let text = read("docs/operating.md");
     let stage_text = |stage: &str| {
         let begin = dockerfile.find(&format!(" AS {stage}\n")).unwrap();
         dockerfile[begin..].split("\nFROM ").next().unwrap()
     };
     for &stage in &stages[..2] {
         assert!(!chart[stage]["image"].is_null(), "the chart has no image {stage}");
-        assert!(text.contains(&format!("docker build --target {stage} ")), "README.md does not build {stage}");
+        assert!(text.contains(&format!("docker build --target {stage} ")), "docs/operating.md does not build {stage}");
         let program = format!("redisbench-{stage}");
         assert!(packages.contains(&program.as_str()), "{program} is not built");
         let place = format!("/usr/local/bin/{program}");
@@ -300,14 +245,6 @@ fn argo_cd_is_told_how_a_benchmark_is() {
     }
 }
 
-/// The committed file is generated from the types. `make crds` writes it.
-fn fresh(path: &str, text: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(root().join(path), text).unwrap();
-    }
-    assert!(fs::read_to_string(root().join(path)).unwrap_or_default() == text, "{path} is stale: run `make crds`");
-}
-
 #[test]
 fn the_committed_definition_is_fresh() {
     fresh("crds/redisbenchmarks.redisbench.dev.yaml", &crd_yaml());
@@ -316,4 +253,9 @@ fn the_committed_definition_is_fresh() {
 #[test]
 fn the_charts_copy_is_fresh() {
     fresh("charts/redisbench-operator/templates/crd.yaml", &chart_crd_template());
+}
+
+#[test]
+fn the_reference_of_the_api_is_fresh() {
+    fresh("docs/api.md", &reference::page());
 }
