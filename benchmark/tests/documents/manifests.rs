@@ -77,7 +77,7 @@ fn completed(fields: &Map<String, Value>, place: &str) -> Value {
         "spec": {
             "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
             "workload": {},
-            "load": {"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "60s"},
+            "load": {"type": "OpenLoop", "openLoop": {"rate": 10000}, "duration": "60s"},
         },
     });
     let at = manifest.pointer_mut(place).unwrap();

@@ -9,6 +9,7 @@
 mod ci;
 mod cluster;
 mod colours;
+mod documents;
 mod examples;
 mod experiments;
 mod exports;
