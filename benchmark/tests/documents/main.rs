@@ -192,7 +192,8 @@ fn the_dockerfile_builds_what_there_is() {
             assert!(stage_text(stage).lines().any(|own| own == line), "the stage {stage} has no line {line}");
         }
     }
-    assert!(read("docs/ci.md").contains("docker build --target cli "), "docs/ci.md does not build cli");
+    let guide = "docs/how-to/compare-versions.md";
+    assert!(read(guide).contains("docker build --target cli "), "{guide} does not build cli");
     for program in ["redisbench-loadgen", "kubectl-redisbench"] {
         assert!(packages.contains(&program), "{program} is not built");
         let line = format!("COPY --from=build /source/target/release/{program} /usr/local/bin/{program}");
