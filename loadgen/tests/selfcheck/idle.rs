@@ -5,7 +5,7 @@ use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{operation, plan, run, topology};
-use crate::machine::{alone, easy, lasting, ready, until_silent};
+use crate::machine::{alone, lasting, ready, until_silent};
 
 fn idle(snapshot: &Snapshot) -> u32 {
     snapshot.generator.idle_millionths.unwrap()
@@ -54,14 +54,4 @@ async fn a_quiet_closed_loop_is_hardly_ever_idle() {
     let mut plan = lasting(plan(), 300);
     plan.connections = 16;
     until_silent(plan, |snapshot| idle(snapshot) < 50_000).await;
-}
-
-#[tokio::test]
-async fn an_open_loop_is_not_judged_by_it() {
-    let _machine = alone().await;
-    let server = RedisServer::start(&[]);
-    let mut bench = ready(easy(), &server).await;
-    bench.start(1);
-    let snapshot = bench.finished(1).await;
-    assert_eq!(snapshot.generator.idle_millionths, None);
 }

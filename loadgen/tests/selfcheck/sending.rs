@@ -64,7 +64,9 @@ async fn the_interface_and_the_environment_are_named() {
     let interface = snapshot.generator.interface.unwrap();
     assert!(interface.nanoseconds > 0 && !interface.name.is_empty(), "{interface:?}");
     let environment = snapshot.generator.environment.unwrap();
-    assert!(environment.open_files_soft.is_some() && environment.congestion_control.is_some(), "{environment:?}");
+    assert!(environment.open_files_soft.is_some() && environment.somaxconn.is_some(), "{environment:?}");
+    assert!(environment.congestion_control.is_some_and(|name| !name.is_empty()));
+    assert_eq!(snapshot.generator.idle_millionths, None, "an open loop is not judged by it");
 }
 
 #[tokio::test]

@@ -78,6 +78,16 @@ fn assert_recovered(snapshot: &Snapshot) {
     assert!(completed >= wanted, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
 }
 
+/// Every request followed its slot.
+fn assert_all_followed(snapshot: &Snapshot) {
+    assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
+    assert_sent(&snapshot.total);
+    assert!(snapshot.total.redirected > 0);
+    assert_recovered(snapshot);
+    // A server without a processor for a fifth of a second causes an outage.
+    assert!(!is_timed() || snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
+}
+
 /// The series shows the seconds in which some requests failed.
 fn assert_dip(snapshot: &Snapshot) {
     let per_second = usize::try_from(1_000_000_000 / snapshot.series.interval_nanoseconds).unwrap();
@@ -197,14 +207,9 @@ async fn a_thousand_slots_move_to_another_primary() {
         manage(&[["reshard", &cluster.nodes[0].endpoint()].as_slice(), &words].concat());
     })
     .await;
-    assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
-    assert_sent(&snapshot.total);
-    assert!(snapshot.total.redirected > 0);
-    assert_recovered(&snapshot);
+    assert_all_followed(&snapshot);
     let slots = |node| snapshot.nodes.iter().find(|known| known.id == id(&cluster, node)).unwrap().slots;
     assert_eq!((slots(0), slots(1)), (4461, 6461));
-    // A server without a processor for a fifth of a second causes an outage.
-    assert!(!is_timed() || snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
     let [from, to] = [0, 1].map(|node| cluster.nodes[node].endpoint());
     assert_eq!(moved(&snapshot, &from, &to), 1000, "{:?}", snapshot.topology.changes);
 }
@@ -222,14 +227,9 @@ async fn a_fourth_primary_gets_its_part_of_the_slots() {
         manage(&["rebalance", &cluster.nodes[0].endpoint(), "--cluster-use-empty-masters"]);
     })
     .await;
-    assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
-    assert_sent(&snapshot.total);
-    assert!(snapshot.total.redirected > 0);
-    assert_recovered(&snapshot);
+    assert_all_followed(&snapshot);
     let added = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
     assert!(added.requests > 0 && added.slots == 4096, "{added:?}");
-    // A server without a processor for a fifth of a second causes an outage.
-    assert!(!is_timed() || snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
     let added = cluster.nodes[3].endpoint();
     let appeared = |change: &Change| (change.what, &change.node) == (ChangeKind::Appeared, &added);
     assert!(snapshot.topology.changes.iter().any(appeared), "{:?}", snapshot.topology.changes);
