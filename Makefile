@@ -101,8 +101,8 @@ test: ## run all tests, the last ones on a Kubernetes cluster of three nodes tha
 	  END { if (status && !failed) failed = 1; printf "%d passed, %d failed\n", passed, failed }' $(LOGS)/test.log; \
 	exit $$status
 
-# Kubernetes takes longest to build on a fresh machine, so it is built beside the Rust code, and the other servers and the release
-# programs beside the tests, many of which wait.
+# Kubernetes takes longest to build on a fresh machine, so it is built beside the Rust code, and the release programs beside the
+# tests, many of which wait.
 test-steps:
 	@[ -n "$${E2E_KUBECONFIG:-}" ] || for step in preflight install; do $(E2E)/$$step.sh; done
 	@started=; trap 'for job in $$started; do kill -- -$$job 2>/dev/null || true; done' EXIT; \
@@ -113,10 +113,9 @@ test-steps:
 	}; \
 	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(E2E)/build.sh; cluster=$$!; }; \
 	$(MAKE) lint; cargo build --workspace --bins --tests; \
-	beside release nice -n 5 $(MAKE) servers build; release=$$!; \
+	beside release nice -n 5 $(MAKE) build; release=$$!; \
 	$(MAKE) test-unit; $(MAKE) test-exports; $(MAKE) test-report; $(MAKE) test-selfcheck; \
 	finish release $$release; \
-	$(MAKE) test-servers; \
 	$(MAKE) test-cost; \
 	[ -z "$$cluster" ] || finish kubernetes $$cluster; \
 	trap - EXIT
