@@ -1,6 +1,6 @@
 #!/bin/bash
 # check.sh: checks the dashboards against the types of Grafana's dashboard schema, of the npm package @grafana/schema.
-# Grafana itself is in no package registry, so no panel is drawn here.
+# Grafana itself is in no package registry; draw.sh draws the panels with its library.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 REPO=$(cd "$HERE/../.." && pwd)

@@ -1,17 +1,17 @@
 //! A real Prometheus scrapes the operator, and every panel of the chart's dashboards shows data.
 //!
-//! `make test-integrations` runs this; see `e2e/README.md`.
+//! `make test-integrations` runs this, and draws the dashboards from the answers that it leaves; see `e2e/README.md`.
 
 mod server;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use redisbench_e2e::cluster::{Cluster, repository};
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::metrics::Scrape;
 use redisbench_e2e::{Benchmark, redis, run_within, wait};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use server::{Prometheus, promtool};
 use tokio::sync::Mutex;
 
@@ -19,19 +19,28 @@ const BENCHMARK: &str = "shown";
 /// Two trials of 15 s, with preparation and collection.
 const LIMIT: Duration = Duration::from_secs(180);
 
+const DASHBOARDS: [&str; 2] = ["benchmark", "fleet"];
+
 #[test]
 fn every_panel_shows_data() {
     run_within(LIMIT + Duration::from_secs(120), |namespace| async move {
         redis::standalone(&namespace, "redis").await?;
         let prometheus = Prometheus::start(&Cluster::get().cache().join("prometheus")).await?;
-        // Has errors, checked replies, operations, and thresholds per node: everything that a panel shows.
+        let began = now()?;
+        // Has errors, checked replies, operations, caches, reconnects, and thresholds per node: everything that a panel shows.
         let spec = json!({
-            "workload": {"operations": [
-                {"name": "get", "weight": 80, "command": "GET __key__"},
-                {"name": "set", "weight": 15, "command": "SET __key__ __data__"},
-                {"name": "wrong", "weight": 5, "command": "LPUSH __key__ __data__"},
-            ]},
-            "load": {"duration": "15s"},
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"], "protocol": "RESP3"}],
+            "workload": {
+                "operations": [
+                    {"name": "get", "weight": 80, "command": "GET __key__"},
+                    {"name": "set", "weight": 15, "command": "SET __key__ __data__"},
+                    {"name": "wrong", "weight": 5, "command": "LPUSH __key__ __data__"},
+                ],
+                "keys": {"count": 100},
+                "caching": {"type": "Default", "scope": "Shard"},
+            },
+            // Caches answer most reads, and the p99 of an operation's last seconds needs some hundreds of requests.
+            "load": {"openLoop": {"rate": 4000}, "duration": "15s", "connectionLifetime": {"requests": 100}},
             "repeats": {"count": 2},
             "verify": {"mode": "Replies"},
             "thresholds": [{"name": "nodes", "metric": "ServiceTime", "quantile": "0.99", "max": "10s", "eachNode": true,
@@ -39,52 +48,105 @@ fn every_panel_shows_data() {
         });
         let benchmark = Benchmark::create(&namespace, BENCHMARK, &spec).await?;
 
-        let missing = Mutex::new(panels(&namespace.name)?);
-        let all = missing.lock().await.len();
-        ensure!(all > 50, "only {all} queries");
+        let queries = queries(&namespace.name)?;
+        ensure!(queries.len() > 50, "only {} queries", queries.len());
+        let missing = Mutex::new(queries.clone());
         let shown = wait::answer("shown by every panel", LIMIT, || async {
             let mut missing = missing.lock().await;
             let mut still = Vec::new();
-            for panel in missing.iter() {
-                if prometheus.query(&panel.1).await?.is_empty() {
-                    still.push(panel.clone());
+            for query in missing.iter() {
+                if prometheus.query(&query.expression).await?.is_empty() {
+                    still.push(query.clone());
                 }
             }
             *missing = still;
             Ok(missing.is_empty().then_some(()))
         })
         .await;
-        ensure!(shown.is_ok(), "{shown:?}: {:#?}", missing.lock().await);
+        let missing: Vec<String> = missing.into_inner().iter().map(Query::line).collect();
+        ensure!(shown.is_ok(), "{shown:?}:\n{}", missing.join("\n"));
 
         let object = benchmark.succeeded(LIMIT).await?;
         check_result(&prometheus, &namespace.name, &object).await?;
         let scrape = Scrape::take().await?;
         let complaints = promtool(&["check", "metrics"], &scrape.text).await?;
         ensure!(complaints.is_empty(), "promtool check metrics: {complaints}");
-        Ok(())
+        keep_answers(&prometheus, &queries, began, now()?).await
     });
 }
 
-/// The queries of all panels with their titles, as Grafana would send them for the benchmark.
-fn panels(namespace: &str) -> Result<Vec<(String, String)>> {
+/// Seconds since the epoch.
+fn now() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+/// A query of a panel, as Grafana would send it for the benchmark.
+#[derive(Clone)]
+struct Query {
+    dashboard: &'static str,
+    /// The panel and the query in it.
+    place: String,
+    title: String,
+    expression: String,
+    /// Of one time, not over time.
+    instant: bool,
+}
+
+impl Query {
+    fn line(&self) -> String {
+        format!("{}, {}: {}", self.dashboard, self.title, self.expression)
+    }
+}
+
+fn dashboard(name: &str) -> Result<Value> {
+    let path = repository().join(format!("charts/redisbench-operator/dashboards/{name}.json"));
+    Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
+}
+
+/// The queries of all panels.
+fn queries(namespace: &str) -> Result<Vec<Query>> {
     let mut found = Vec::new();
-    for name in ["benchmark", "fleet"] {
-        let path = repository().join(format!("charts/redisbench-operator/dashboards/{name}.json"));
-        let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-        for panel in list(&dashboard, "/panels") {
+    for name in DASHBOARDS {
+        for panel in list(&dashboard(name)?, "/panels") {
             for target in list(panel, "/targets") {
-                let mut query = target["expr"].as_str().unwrap_or_default().to_owned();
+                let mut expression = target["expr"].as_str().unwrap_or_default().to_owned();
                 for (variable, value) in
                     [("$namespace", namespace), ("$benchmark", BENCHMARK), ("$trial", ".*"), ("$__rate_interval", "5s")]
                 {
-                    query = query.replace(variable, value);
+                    expression = expression.replace(variable, value);
                 }
-                ensure!(!query.is_empty() && !query.contains('$'), "{name}: {panel}");
-                found.push((format!("{name}: {}", panel["title"]), query));
+                ensure!(!expression.is_empty() && !expression.contains('$'), "{name}: {panel}");
+                found.push(Query {
+                    dashboard: name,
+                    place: format!("{}/{}", panel["id"], target["refId"].as_str().unwrap_or_default()),
+                    title: panel["title"].to_string(),
+                    expression,
+                    instant: target["instant"] == true,
+                });
             }
         }
     }
     Ok(found)
+}
+
+/// Writes each dashboard with the answers to its queries, for `e2e/grafana/draw.sh`.
+async fn keep_answers(prometheus: &Prometheus, queries: &[Query], from: u64, to: u64) -> Result<()> {
+    let folder = Cluster::get().cache().join("prometheus/answers");
+    std::fs::create_dir_all(&folder)?;
+    for name in DASHBOARDS {
+        let mut answers = Map::new();
+        for query in queries.iter().filter(|query| query.dashboard == name) {
+            let answer = if query.instant {
+                prometheus.query_at(&query.expression, to).await?
+            } else {
+                prometheus.query_range(&query.expression, from, to).await?
+            };
+            answers.insert(query.place.clone(), answer.into());
+        }
+        let drawing = json!({"dashboard": dashboard(name)?, "from": from, "to": to, "answers": answers});
+        std::fs::write(folder.join(format!("{name}.json")), drawing.to_string())?;
+    }
+    Ok(())
 }
 
 /// Checks Prometheus' numbers against the status.

@@ -64,7 +64,22 @@ impl Prometheus {
 
     /// The samples that `query` returns now.
     pub async fn query(&self, query: &str) -> Result<Vec<Value>> {
-        let output = promtool(&["query", "--format=json", "instant", &self.url, query], "").await?;
+        self.ask(&["instant"], query).await
+    }
+
+    /// The samples that `query` returned at this time.
+    pub async fn query_at(&self, query: &str, time: u64) -> Result<Vec<Value>> {
+        self.ask(&["instant", &format!("--time={time}")], query).await
+    }
+
+    /// The series that `query` returns for each second between these times.
+    pub async fn query_range(&self, query: &str, from: u64, to: u64) -> Result<Vec<Value>> {
+        self.ask(&["range", "--step=1s", &format!("--start={from}"), &format!("--end={to}")], query).await
+    }
+
+    async fn ask(&self, how: &[&str], query: &str) -> Result<Vec<Value>> {
+        let arguments = [&["query", "--format=json"], how, &[&self.url, query]].concat();
+        let output = promtool(&arguments, "").await?;
         serde_json::from_str(&output).with_context(|| format!("{query} returned {output}"))
     }
 
