@@ -8,17 +8,35 @@ TELLING := \
   benchmark_deleted::created_again_while_the_old_one_runs \
   control_plane::api_server_restarted
 
+.PHONY: bench-scale test-scale
+
+# Its last line is one JSON object. SCALE="--abort --unreachable 200" cuts shards off and aborts; WRITE=docs/evidence/scale.md
+# replaces the row of this size.
+bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root
+	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux openssl:openssl redis-server:redis-server
+	@for step in build kwok; do $(E2E)/$$step.sh; done
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-scale
+	@$(E2E)/scale.sh $(abspath $(TARGET))/release/redisbench-scale --operator $(abspath $(TARGET))/release/redisbench-operator \
+	  --shards $(or $(SHARDS),200) --benchmarks $(or $(BENCHMARKS),1) --duration $(or $(DURATION),20) $(SCALE)
+
+# Asserts nothing about time.
+test-scale: ## check that the result of 200 computed shards is exact; needs root
+	@$(MAKE) bench-scale SCALE=--check
+
 # Programs that are built from source only for these.
 .PHONY: test-integrations test-monitoring
 test-integrations: test-monitoring ## run the tests that need other projects' programs, such as Prometheus, built from source
 
-test-monitoring: PROMTOOL := $(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin/promtool
-test-monitoring: build ## check rules and dashboards, and scrape the operator on a temporary cluster with a real Prometheus
+test-monitoring: CACHED := $(abspath $(or $(E2E_CACHE),target/e2e-cluster))
+test-monitoring: PROMTOOL = $(CACHED)/bin/promtool
+test-monitoring: build ## check rules and dashboards, scrape the operator on a temporary cluster with a real Prometheus, and draw the dashboards
+	@$(E2E)/install.sh chromium:chromium npm:npm
 	$(E2E)/prometheus.sh
 	$(PROMTOOL) check rules charts/redisbench-operator/rules.yaml
 	$(PROMTOOL) test rules charts/tests/rules.test.yaml
 	e2e/grafana/check.sh
 	$(E2E)/with-cluster.sh cargo test --workspace --test prometheus
+	e2e/grafana/draw.sh $(CACHED)/prometheus/answers
 
 .PHONY: test-e2e e2e-steps test-faults faults-steps test-beyond-one-host cluster-up cluster-down cluster-reload
 

@@ -2,7 +2,7 @@
 # part.sh PART start|keep|stop|continue|kill: controls one part of the cluster. `up.sh`
 # starts all; fault tests stop (SIGSTOP), kill and restart some. `keep` starts a part
 # that has exited, as a kubelet does with a control plane's pods, and prints its log's end.
-# Parts: etcd, apiserver, controller-manager, scheduler, node-n1, node-n2, ...
+# Parts: etcd, apiserver (with APISERVER_OPTIONS), controller-manager, scheduler, kwok, node-n1, node-n2, ...
 # Killing a node disconnects its network first, like a power failure.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +25,8 @@ command_of() { # part: sets `run`
       --kubelet-client-certificate "$PKI/kubelet-client.crt" --kubelet-client-key "$PKI/kubelet-client.key"
       --kubelet-certificate-authority "$PKI/ca.crt" --kubelet-preferred-address-types InternalIP
       --service-account-issuer https://kubernetes.default.svc.cluster.local
-      --service-account-key-file "$PKI/service-account.pub" --service-account-signing-key-file "$PKI/service-account.key") ;;
+      --service-account-key-file "$PKI/service-account.pub" --service-account-signing-key-file "$PKI/service-account.key"
+      ${APISERVER_OPTIONS:-}) ;;
     controller-manager) run=(hyperkube kube-controller-manager --kubeconfig "$RUN/controller-manager.conf"
       --bind-address 127.0.0.1 --leader-elect=false --use-service-account-credentials
       --root-ca-file "$PKI/ca.crt" --service-account-private-key-file "$PKI/service-account.key"
@@ -33,6 +34,9 @@ command_of() { # part: sets `run`
       --kube-api-qps 300 --kube-api-burst 600 --allocate-node-cidrs=false) ;;
     scheduler) run=(hyperkube kube-scheduler --kubeconfig "$RUN/scheduler.conf" --bind-address 127.0.0.1 --leader-elect=false
       --kube-api-qps 300 --kube-api-burst 600) ;;
+    # Nodes without machines. Their pods run at once, at loopback addresses.
+    kwok) run=(kwok --kubeconfig "$RUN/admin.conf" --config "$HERE/kwok.yaml" --manage-all-nodes
+      --node-ip "$API" --cidr 127.64.0.0/16 --node-lease-duration-seconds 40) ;;
     # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills the whole node.
     node-n*) run=(nsenter --net="/run/netns/$ns" unshare --mount --propagation private --pid --fork --kill-child --uts
       --mount-proc "$HERE/node.sh" "n$i" "$NET.$((10 + i))" "$POD_NET.$i.0/24") ;;

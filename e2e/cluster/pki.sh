@@ -1,8 +1,9 @@
 #!/bin/bash
-# pki.sh NODES: certificates and kubeconfigs, everything signed by one CA.
+# pki.sh NODES [NAME...]: certificates and kubeconfigs, everything signed by one CA. Each NAME is another administrator.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 NODES=${1:?number of nodes}
+shift
 umask 077
 mkdir -p "$PKI"
 cd "$PKI"
@@ -35,9 +36,9 @@ names=DNS:localhost,IP:127.0.0.1,IP:$API,IP:${SVC_CIDR%.*}.1
 for n in kubernetes kubernetes.default kubernetes.default.svc kubernetes.default.svc.cluster.local; do names=$names,DNS:$n; done
 cert apiserver /CN=kube-apiserver "$names"
 cert kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
-cert admin /O=system:masters/CN=admin
+for c in admin "$@"; do cert "$c" "/O=system:masters/CN=$c"; done
 cert controller-manager /CN=system:kube-controller-manager
 cert scheduler /CN=system:kube-scheduler
 cert proxy /CN=system:kube-proxy
 for i in $(seq "$NODES"); do cert "n$i" "/O=system:nodes/CN=system:node:n$i" "DNS:n$i,IP:$NET.$((10 + i))"; done
-for c in admin controller-manager scheduler proxy $(seq -f n%g "$NODES"); do config "$c"; done
+for c in admin "$@" controller-manager scheduler proxy $(seq -f n%g "$NODES"); do config "$c"; done

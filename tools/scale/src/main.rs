@@ -1,0 +1,187 @@
+//! `redisbench-scale`: what one operator costs with many shards, and whether its results are exact.
+//!
+//! The operator and the control plane are real. KWOK plays the nodes. The farm plays the shards' containers: the load generator's own
+//! control side over HTTPS, with a load that is computed, so the truth is known.
+
+mod bench;
+mod driver;
+mod farm;
+mod load;
+mod operator;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use kube::{Client, Config};
+use redisbench_loadgen::control::raise_open_files;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::bench::{Ended, Shape};
+use crate::farm::Farm;
+use crate::operator::{Calls, Operator};
+
+/// Measures the operator with many shards. Run it by `make bench-scale`.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Shards of each benchmark.
+    #[arg(long, default_value_t = 200)]
+    shards: u32,
+    /// Benchmarks at once.
+    #[arg(long, default_value_t = 1)]
+    benchmarks: u32,
+    /// Length of the measurement, in seconds. The warm-up takes 5 s more.
+    #[arg(long, default_value_t = 20)]
+    duration: u64,
+    /// Shards of each benchmark that are cut off in the middle of the load.
+    #[arg(long, default_value_t = 0)]
+    unreachable: u32,
+    /// Abort the benchmarks in the middle of the load.
+    #[arg(long)]
+    abort: bool,
+    /// The operator's program.
+    #[arg(long)]
+    operator: PathBuf,
+    /// Directory of the control plane's files.
+    #[arg(long, env = "E2E_RUN")]
+    plane: PathBuf,
+    /// Fail unless the counts are exact.
+    #[arg(long)]
+    check: bool,
+    /// The longest that all may take, in seconds.
+    #[arg(long, default_value_t = 1_500)]
+    limit: u64,
+}
+
+/// A server that the shards look at.
+struct Redis(Child);
+
+impl Redis {
+    fn start() -> Result<Self> {
+        let mut command = Command::new("redis-server");
+        command.args(["--port", "6379", "--bind", "127.0.0.1", "--save", "", "--maxclients", "20000"]);
+        let child = command.stdout(Stdio::null()).spawn().context("failed to start redis-server")?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // It has ended already, or ends now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    raise_open_files().context("failed to raise the limit of open files")?;
+    let _redis = Redis::start()?;
+    let config = Config::infer().await.context("failed to read KUBECONFIG")?;
+    let client = Client::try_from(config).context("failed to create a client")?;
+    let mut operator = Operator::start(&arguments.operator, &arguments.plane)?;
+    let shape = Shape {
+        shards: arguments.shards,
+        benchmarks: arguments.benchmarks,
+        duration: arguments.duration,
+        unreachable: arguments.unreachable,
+        abort: arguments.abort,
+    };
+    let farm = Farm::new(client.clone()).run();
+    let (progress, _) = watch::channel(0);
+    let began = Instant::now();
+    let (cpu_before, calls_before) = (operator.cpu_seconds()?, operator.calls().unwrap_or_default());
+    let alive = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            if let Err(error) = operator.check() {
+                return error;
+            }
+        }
+    };
+    let ended = tokio::select! {
+        ended = bench::run(client.clone(), shape, &progress) => ended?,
+        farm = farm => bail!("the farm ended: {farm:?}"),
+        error = alive => return Err(error),
+        () = tokio::time::sleep(Duration::from_secs(arguments.limit)) => {
+            bail!("{} of {} benchmarks ended within {} s", *progress.borrow(), shape.benchmarks, arguments.limit)
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    let cost = Cost {
+        seconds,
+        cpu: operator.cpu_seconds()? - cpu_before,
+        peak_memory: operator.peak_memory()?,
+        calls: operator.calls()?,
+        calls_before,
+    };
+    let line = line(shape, &cost, &ended);
+    print!("{}", table(&line));
+    let differences: Vec<&String> = ended.iter().flat_map(|one| &one.differences).collect();
+    for difference in differences.iter().take(20) {
+        println!("differs: {difference}");
+    }
+    println!("{line}");
+    if arguments.check && !differences.is_empty() {
+        bail!("{} differences between the results and the truth", differences.len());
+    }
+    Ok(())
+}
+
+/// The operator's cost from the first benchmark to the last result.
+struct Cost {
+    seconds: f64,
+    cpu: f64,
+    peak_memory: u64,
+    calls: Calls,
+    calls_before: Calls,
+}
+
+/// The worst of all benchmarks.
+fn worst(ended: &[Ended], of: impl Fn(&Ended) -> f64) -> f64 {
+    ended.iter().map(of).fold(0.0, f64::max)
+}
+
+fn line(shape: Shape, cost: &Cost, ended: &[Ended]) -> Value {
+    let skew = |one: &Ended| {
+        let starts = || one.truth.starts.values().copied();
+        starts().max().zip(starts().min()).map_or(0.0, |(last, first)| (last - first) as f64 / 1e3)
+    };
+    let rounded = |value: f64| (value * 1e3).round() / 1e3;
+    let calls = cost.calls.number - cost.calls_before.number;
+    json!({
+        "shards": shape.shards,
+        "benchmarks": shape.benchmarks,
+        "duration": shape.duration,
+        "unreachable": shape.unreachable,
+        "phases": ended.iter().map(|one| format!("{:?}", one.phase)).collect::<std::collections::BTreeSet<_>>(),
+        "operatorCpuCores": rounded(cost.cpu / cost.seconds),
+        "operatorCpuSeconds": rounded(cost.cpu),
+        "operatorPeakMemoryBytes": cost.peak_memory,
+        "apiCallsPerSecond": rounded(calls as f64 / cost.seconds),
+        "bytesWritten": cost.calls.written - cost.calls_before.written,
+        "seconds": rounded(cost.seconds),
+        "secondsToArmed": rounded(worst(ended, |one| one.seconds_to_armed)),
+        "startSkewMicroseconds": rounded(worst(ended, skew)),
+        "oldestSnapshotSeconds": rounded(worst(ended, |one| one.truth.oldest_snapshot as f64 / 1e9)),
+        "snapshots": ended.iter().map(|one| one.truth.snapshots).sum::<u64>(),
+        "secondsToResult": rounded(worst(ended, |one| one.seconds_to_result)),
+        "abortHeardSeconds": ended.iter().filter_map(|one| one.abort_seconds).reduce(f64::max).map(rounded),
+        "countsExact": ended.iter().all(|one| one.differences.is_empty()),
+    })
+}
+
+fn table(line: &Value) -> String {
+    let mut table = String::from("| what | measured |\n| --- | --- |\n");
+    for (name, value) in line.as_object().into_iter().flatten() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(table, "| {name} | {value} |");
+    }
+    table
+}

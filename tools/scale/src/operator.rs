@@ -1,0 +1,112 @@
+//! The operator under test: a process, its cost, and its calls to the API server.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+/// Ticks per second of the times in `/proc/PID/stat`, on every Linux of today.
+const TICKS: f64 = 100.0;
+
+pub struct Operator {
+    process: Child,
+    audit: PathBuf,
+}
+
+/// What the operator asked of the API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Calls {
+    pub number: u64,
+    /// Bytes of the objects that it wrote, as JSON.
+    pub written: u64,
+}
+
+impl Operator {
+    /// Starts `program` against the control plane whose files are in `plane`.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(program: &Path, plane: &Path) -> Result<Self> {
+        let key = plane.join("master-key");
+        fs::write(&key, [7; 32]).context("failed to write the master key")?;
+        let log = File::create(plane.join("logs/operator.log")).context("failed to create the operator's log")?;
+        let process = Command::new(program)
+            .args(["run", "--namespace", "redisbench-system", "--loadgen-image", "loadgen:scale"])
+            .args(["--metrics-address", "127.0.0.1:8080", "--pod-name", "operator", "--master-key-file"])
+            .arg(key)
+            .env("KUBECONFIG", plane.join("operator.conf"))
+            .stdout(log.try_clone().context("failed to share the operator's log")?)
+            .stderr(Stdio::from(log))
+            .spawn()
+            .with_context(|| format!("failed to start {}", program.display()))?;
+        Ok(Self { process, audit: plane.join("logs/audit.log") })
+    }
+
+    /// # Errors
+    /// If it has exited.
+    pub fn check(&mut self) -> Result<()> {
+        match self.process.try_wait().context("failed to wait for the operator")? {
+            Some(status) => bail!("the operator ended: {status}"),
+            None => Ok(()),
+        }
+    }
+
+    fn file(&self, name: &str) -> Result<String> {
+        let path = format!("/proc/{}/{name}", self.process.id());
+        fs::read_to_string(&path).with_context(|| format!("failed to read {path}"))
+    }
+
+    /// Processor time so far, in seconds.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn cpu_seconds(&self) -> Result<f64> {
+        let stat = self.file("stat")?;
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok());
+        let (user, system) = ticks(11).zip(ticks(12)).context("/proc/PID/stat has no processor times")?;
+        Ok((user + system) / TICKS)
+    }
+
+    /// The highest resident memory so far, in bytes.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let status = self.file("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        Ok(kib.context("/proc/PID/status has no VmHWM")? << 10)
+    }
+
+    /// The operator's calls so far, from the API server's audit log. Watches count when they end.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn calls(&self) -> Result<Calls> {
+        let log = File::open(&self.audit).context("failed to open the audit log")?;
+        let mut calls = Calls::default();
+        for line in BufReader::new(log).lines() {
+            let line = line.context("failed to read the audit log")?;
+            // The API server may be writing the last line.
+            let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
+            calls.number += 1;
+            if let Some(object) = event.get("requestObject") {
+                calls.written += object.to_string().len() as u64;
+            }
+        }
+        Ok(calls)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // It has ended already, or ends now.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
