@@ -55,6 +55,8 @@ const LONGEST_ASKED_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Settings {
     pub image: String,
+    /// For benchmarks with client libraries.
+    pub clients_image: String,
     pub pull_policy: String,
     /// The key from which the credentials of all runs are derived.
     pub master_key: Arc<[u8; 32]>,
@@ -89,7 +91,7 @@ impl Shared {
         self.tasks.of_namespace(namespace).into_iter().chain(self.cache.of_namespace(namespace)).collect()
     }
 
-    /// Stops conducting a deleted benchmark, and drops its state.
+    /// Stops the load of a deleted benchmark, and drops its state.
     fn forget(&self, uid: &str) {
         self.tasks.forget(uid);
         self.cache.forget(uid);
@@ -237,7 +239,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let shared = &context.shared;
     let uid = benchmark.uid().unwrap_or_default();
     if benchmark.metadata.deletion_timestamp.is_some() {
-        shared.tasks.stop(&uid);
+        shared.tasks.stop_load(&uid);
         return Ok(Requeue::await_change());
     }
     let now = shared.environment.now();

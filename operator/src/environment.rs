@@ -8,7 +8,7 @@ use tokio::task::JoinError;
 /// Where long computations run: compiling a large plan, merging thousands of histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {
-    /// So that nothing else waits for them, such as the renewal of the Lease.
+    /// So that nothing else waits for them, such as the calls to other benchmarks' shards.
     #[default]
     OnAnotherThread,
     /// Simulations have only one thread.

@@ -3,6 +3,7 @@
 //! The rules are those of client-go. A holder's claim is judged by the local monotonic clock, from the last observed change of the Lease,
 //! so clock differences between machines do no harm. Every write has the resourceVersion that was read, so two candidates cannot both win.
 
+use std::io;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +11,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client;
@@ -32,6 +34,80 @@ pub struct Candidate {
     identity: String,
     seen: Option<Seen>,
     metrics: OperatorMetrics,
+}
+
+/// News of an [`Election`], in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The Lease can be read.
+    Reached,
+    Leading,
+    /// Nothing follows.
+    Lost(&'static str),
+}
+
+/// A candidate's campaign, apart from the other work of the process.
+pub struct Election {
+    news: mpsc::UnboundedReceiver<News>,
+    release: Option<oneshot::Sender<()>>,
+}
+
+impl Election {
+    /// Runs on a thread and runtime of its own: parsing, merging, and the tasks of thousands of shards cannot delay a renewal. `candidate`
+    /// is called there, because a client's connections belong to the runtime that it was made in.
+    ///
+    /// # Errors
+    /// If the thread or its runtime cannot be started.
+    pub fn on_own_thread(
+        candidate: impl FnOnce() -> Result<Candidate, kube::Error> + Send + 'static,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (election, campaign) = Self::of(candidate);
+        std::thread::Builder::new().name("lease".to_owned()).spawn(move || runtime.block_on(campaign))?;
+        Ok(election)
+    }
+
+    /// The election, and the future that runs it.
+    pub(crate) fn of(
+        candidate: impl FnOnce() -> Result<Candidate, kube::Error> + Send + 'static,
+    ) -> (Self, impl Future<Output = ()> + Send) {
+        let (tell, news) = mpsc::unbounded_channel();
+        let (release, released) = oneshot::channel();
+        let campaign = async move {
+            let mut candidate = match candidate() {
+                Ok(candidate) => candidate,
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "failed to configure the Lease's client");
+                    return;
+                }
+            };
+            let why = tokio::select! {
+                why = candidate.campaign(&tell) => why,
+                // Without its owner, nothing is done under the Lease any more, so it is not renewed.
+                asked = released => {
+                    if asked.is_ok() {
+                        candidate.release().await;
+                    }
+                    return;
+                }
+            };
+            let _ = tell.send(News::Lost(why));
+        };
+        (Self { news, release: Some(release) }, campaign)
+    }
+
+    /// Waits for the next news.
+    pub async fn next(&mut self) -> News {
+        self.news.recv().await.unwrap_or(News::Lost("its thread ended"))
+    }
+
+    /// Ends the campaign and releases the Lease, so that a standby need not wait.
+    pub async fn release(mut self) {
+        if self.release.take().is_some_and(|release| release.send(()).is_ok()) {
+            // Until the campaign has ended.
+            while self.news.recv().await.is_some() {}
+        }
+    }
 }
 
 /// A Lease of another holder, and when this state was first observed.
@@ -68,7 +144,16 @@ impl Candidate {
         }
     }
 
-    pub async fn reach(&self) {
+    /// Until the Lease is lost. Returns the reason.
+    async fn campaign(&mut self, tell: &mpsc::UnboundedSender<News>) -> &'static str {
+        self.reach().await;
+        let _ = tell.send(News::Reached);
+        self.acquire().await;
+        let _ = tell.send(News::Leading);
+        self.keep().await
+    }
+
+    async fn reach(&self) {
         while let Err(error) = timed(self.api.get_opt(&self.name)).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the Lease");
             tokio::time::sleep(LOOK).await;
@@ -76,7 +161,7 @@ impl Candidate {
     }
 
     /// Waits until we hold the Lease, without a limit.
-    pub async fn acquire(&mut self) {
+    async fn acquire(&mut self) {
         loop {
             match self.round().await {
                 Ok(Round::Ours) => {
@@ -91,7 +176,7 @@ impl Candidate {
     }
 
     /// Renews until renewals have failed for [`GIVE_UP`], or another candidate holds the Lease. Returns the reason.
-    pub async fn keep(&mut self) -> &'static str {
+    async fn keep(&mut self) -> &'static str {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(RENEWAL).await;
@@ -118,7 +203,7 @@ impl Candidate {
     }
 
     /// Releases the Lease, so that a standby need not wait.
-    pub async fn release(&self) {
+    async fn release(&self) {
         let released = timed(async {
             let Some(mut lease) = self.api.get_opt(&self.name).await? else { return Ok(()) };
             if holder(&lease) == Some(&self.identity) {
@@ -285,6 +370,37 @@ mod tests {
         lease["spec"]["holderIdentity"] = "b".into();
         server.put(PATH, lease);
         assert_eq!(holder.keep().await, "another operator holds the Lease");
+    }
+
+    /// The runtime of the test is blocked, as by a long merge, until the Lease is renewed.
+    #[tokio::test]
+    async fn renewals_do_not_wait_for_the_rest_of_the_process() {
+        let server = FakeServer::default();
+        let own = server.clone();
+        let mut election = Election::on_own_thread(move || Ok(candidate(&own, "a"))).unwrap();
+        assert_eq!((election.next().await, election.next().await), (News::Reached, News::Leading));
+        let renewed = || server.get(PATH).unwrap()["spec"]["renewTime"].clone();
+        let before = renewed();
+        // Without an await: nothing else on this thread runs.
+        let blocked = std::time::Instant::now();
+        while renewed() == before {
+            assert!(blocked.elapsed() < CLAIM, "not renewed");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        election.release().await;
+        assert_eq!(held_by(&server), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_election_renews_no_more() {
+        let server = FakeServer::default();
+        let own = server.clone();
+        let (mut election, campaign) = Election::of(move || Ok(candidate(&own, "a")));
+        let campaign = tokio::spawn(campaign);
+        assert_eq!((election.next().await, election.next().await), (News::Reached, News::Leading));
+        drop(election);
+        tokio::time::timeout(RENEWAL, campaign).await.unwrap().unwrap();
+        assert_eq!(held_by(&server).as_deref(), Some("a"), "its claim lapses");
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,6 +43,11 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_LOADGEN_IMAGE")]
     pub loadgen_image: String,
 
+    /// Image of the load generator with client libraries, for benchmarks with `load.clients`. Default: the load generator's,
+    /// which refuses them.
+    #[arg(long, env = "REDISBENCH_CLIENTS_IMAGE")]
+    pub clients_image: Option<String>,
+
     /// Pull policy of the load generator's image: `Always`, `IfNotPresent` or `Never`.
     #[arg(long, env = "REDISBENCH_LOADGEN_IMAGE_PULL_POLICY", default_value = "IfNotPresent",
           value_parser = ["Always", "IfNotPresent", "Never"])]

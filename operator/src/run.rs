@@ -12,11 +12,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::client::client;
+use crate::client;
 use crate::controller::watch::Scope;
 use crate::controller::{Settings, Shared};
 use crate::http::{Exposed, serve};
-use crate::leader::Candidate;
+use crate::leader::{Candidate, Election, News};
 use crate::metrics::OperatorMetrics;
 use crate::options::RunOptions;
 use crate::scrape::Metrics;
@@ -38,6 +38,8 @@ pub enum RunError {
     Client(#[source] Box<kube::Error>),
     #[error("failed to listen on {0} for /metrics")]
     Listen(String, #[source] std::io::Error),
+    #[error("failed to start the thread that renews the Lease")]
+    LeaseThread(#[source] std::io::Error),
     #[error("failed to listen for signals")]
     Signal(#[source] std::io::Error),
     /// The Lease was lost. Another operator may conduct by now, so this one must exit.
@@ -59,7 +61,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     let master_key = master_key(&options.master_key_file)?;
     let identity = options.pod_name.clone().unwrap_or_else(host_name);
     let config = Config::infer().await.map_err(|error| RunError::Client(Box::new(kube::Error::InferConfig(error))))?;
-    let client = client(config).map_err(|error| RunError::Client(Box::new(error)))?;
+    let client = client::client(config.clone()).map_err(|error| RunError::Client(Box::new(error)))?;
 
     let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
     let tasks = TaskRegistry::default();
@@ -74,12 +76,21 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, address, "started");
 
     let told_to_end = told_to_end()?;
-    let mut candidate =
-        Candidate::new(client.clone(), &options.namespace, &options.lease_name, &identity, metrics.clone());
+    let (namespace, lease) = (options.namespace.clone(), options.lease_name.clone());
+    let (own_identity, own_metrics) = (identity.clone(), metrics.clone());
+    let mut election = Election::on_own_thread(move || {
+        Ok(Candidate::new(client::client(config)?, &namespace, &lease, &own_identity, own_metrics))
+    })
+    .map_err(RunError::LeaseThread)?;
     let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some(identity) };
     let shared = Shared::new(
         client.clone(),
-        Settings { image: options.loadgen_image, pull_policy: options.loadgen_image_pull_policy, master_key },
+        Settings {
+            clients_image: options.clients_image.unwrap_or_else(|| options.loadgen_image.clone()),
+            image: options.loadgen_image,
+            pull_policy: options.loadgen_image_pull_policy,
+            master_key,
+        },
         Recorder::new(client, reporter),
         metrics,
         tasks.clone(),
@@ -87,31 +98,30 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     let result = tokio::select! {
         () = told_to_end => Ok(()),
         _ = http => Err(RunError::Ended("the metrics server")),
-        result = lead(&mut candidate, &exposed, scopes, shared) => result,
+        result = lead(&mut election, &exposed, scopes, shared) => result,
     };
     // Reconciling may stop at any step. Conducting must stop too, before another operator can hold the Lease.
     tasks.stop_all();
     if result.is_ok() {
-        candidate.release().await;
+        election.release().await;
     }
     tracing::info!("ended");
     result
 }
 
 /// Waits for the Lease, then reconciles as long as it holds it.
-async fn lead(
-    candidate: &mut Candidate,
-    exposed: &Exposed,
-    scopes: Vec<Scope>,
-    shared: Shared,
-) -> Result<(), RunError> {
-    candidate.reach().await;
-    exposed.set_ready();
-    candidate.acquire().await;
+async fn lead(election: &mut Election, exposed: &Exposed, scopes: Vec<Scope>, shared: Shared) -> Result<(), RunError> {
+    loop {
+        match election.next().await {
+            News::Reached => exposed.set_ready(),
+            News::Leading => break,
+            News::Lost(why) => return Err(RunError::LeaseLost(why)),
+        }
+    }
     shared.metrics.set_leading(true);
     let controllers = join_all(scopes.into_iter().map(|scope| scope.run(shared.clone())));
     tokio::select! {
-        why = candidate.keep() => Err(RunError::LeaseLost(why)),
+        News::Lost(why) = election.next() => Err(RunError::LeaseLost(why)),
         _ = controllers => Err(RunError::Ended("the controller")),
     }
 }
@@ -187,7 +197,9 @@ mod tests {
             let client = server.client();
             let shared = Shared::of_test(client.clone());
             let metrics = shared.metrics.clone();
-            let mut candidate = Candidate::new(client, "system", "operator", "a", metrics.clone());
+            let candidate = Candidate::new(client, "system", "operator", "a", metrics.clone());
+            let (mut election, campaign) = Election::of(move || Ok(candidate));
+            tokio::spawn(campaign);
             let exposed = Exposed::new(Metrics::new(metrics, Vec::new(), shared.tasks.clone(), 0));
             let trouble_comes = async {
                 tokio::time::sleep(Duration::from_secs(60)).await;
@@ -196,7 +208,7 @@ mod tests {
             };
             let ended = tokio::select! {
                 biased;
-                ended = lead(&mut candidate, &exposed, vec![Scope::new(None)], shared) => Some(ended),
+                ended = lead(&mut election, &exposed, vec![Scope::new(None)], shared) => Some(ended),
                 () = trouble_comes => None,
             };
             assert!(matches!(ended, Some(Err(RunError::LeaseLost(_)))), "{trouble:?}: {ended:?}");

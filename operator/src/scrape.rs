@@ -54,7 +54,7 @@ impl Metrics {
 
     pub fn scrape(&self, format: Format) -> Vec<u8> {
         let (mut page, tasks) = (Page::default(), &self.source.tasks);
-        self.operator.add_to(&mut page, &tasks.calls(), tasks.merges());
+        self.operator.add_to(&mut page, &tasks.calls(), &tasks.memory(), tasks.merges());
         self.source.add_to(&mut page);
         format.encode(page)
     }

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod fake;
 mod journal;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use redisbench_benchmark::api::status::{Artifact, ComparisonResult};
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    CallCounts, ConductorConfig, Control, Progress, ShardCalls, ShardPresence, conduct, release,
+    CallCounts, ConductorConfig, Control, Progress, ResultMemory, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
@@ -38,6 +40,8 @@ use crate::telemetry::chain;
 
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
+/// How long the conductor of a deleted benchmark may take to stop the load.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// How long refused ConfigMaps of a result can delay the end.
 pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// Progress wakes the reconciler at most this often.
@@ -74,6 +78,8 @@ pub struct TaskRegistry {
     merges: Counter,
     /// Calls to shards, for the metrics.
     calls: Arc<CallCounts>,
+    /// For the final snapshots of all benchmarks.
+    memory: Arc<ResultMemory>,
     /// Changed only under the lock of `entries`.
     closed: Arc<AtomicBool>,
     runner: Runner,
@@ -92,6 +98,7 @@ impl Default for Runner {
         Self(Arc::new(|input, channels, entry, tasks| {
             let client =
                 ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?.counted(tasks.calls());
+            let client = client.within(tasks.memory());
             Ok(run_task(input, Arc::new(client), channels, entry, tasks, Compute::OnAnotherThread).boxed())
         }))
     }
@@ -112,6 +119,8 @@ pub struct ConductTask {
     pub setting: Setting,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
+    /// The benchmark was deleted while this task ran.
+    deleted: AtomicBool,
     state: Mutex<TaskState>,
     task: OnceLock<Task>,
 }
@@ -204,10 +213,32 @@ impl TaskRegistry {
         entries.clear();
     }
 
-    /// Stops the task of a deleted benchmark, and drops its records.
+    /// Stops the load of the deleted benchmark `uid` on all shards, if it has a task, and drops what they measured. The deletion of their
+    /// pods alone may take the garbage collector minutes, and with `--cascade=orphan` they are not deleted at all.
+    pub fn stop_load(&self, uid: &str) {
+        let Some(entry) = self.lock().remove(uid) else { return };
+        entry.deleted.store(true, Ordering::Relaxed);
+        entry.abort();
+        tokio::spawn(async move {
+            tokio::time::sleep(STOP_LIMIT).await;
+            drop(entry);
+        });
+    }
+
+    /// Stops the load of a deleted benchmark, and drops its records.
     pub fn forget(&self, uid: &str) {
-        self.stop(uid);
+        // First the flag, then the records: a task that ends meanwhile adds none after that.
+        self.stop_load(uid);
         self.lock_records().forget(uid);
+    }
+
+    /// Keeps the record of a finished trial, unless its benchmark was deleted.
+    fn keep(&self, entry: &ConductTask, record: TrialSample) {
+        let mut records = self.lock_records();
+        // Checked under the lock, so that it cannot be set and the records be forgotten before this one is added.
+        if !entry.deleted.load(Ordering::Relaxed) {
+            records.add(&entry.run.uid, record);
+        }
     }
 
     /// The UIDs of benchmarks with a task in `namespace`, or in all namespaces.
@@ -228,6 +259,11 @@ impl TaskRegistry {
 
     pub fn calls(&self) -> Arc<CallCounts> {
         self.calls.clone()
+    }
+
+    /// The memory for final snapshots.
+    pub fn memory(&self) -> Arc<ResultMemory> {
+        self.memory.clone()
     }
 
     pub fn merges(&self) -> u64 {
@@ -310,7 +346,7 @@ async fn run_task<C: ShardCalls>(
                 let kinds = |errors: &[(String, u64)], all| entry.error_kinds(errors, all);
                 let record = TrialSample::of_finished(entry.setting.clone(), finished, &entry.progress(), kinds);
                 if let Some(record) = record {
-                    tasks.lock_records().add(&run.uid, record);
+                    tasks.keep(&entry, record);
                 }
             }
             let _ = entry.ended.set((ended, Instant::now()));
@@ -358,6 +394,7 @@ impl ConductTask {
             setting,
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
+            deleted: AtomicBool::new(false),
             state: Mutex::default(),
             task: OnceLock::new(),
         }

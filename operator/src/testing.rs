@@ -49,6 +49,8 @@ pub(crate) struct Fault {
 pub(crate) enum How {
     /// Refuses with this status and message, without effect on the objects.
     Refusal(u16, &'static str),
+    /// Refuses because the namespace is being deleted.
+    NamespaceGoing,
     /// Never replies, and does not execute the call.
     Silence,
     /// Never replies, but executes the call.
@@ -156,6 +158,11 @@ impl FakeServer {
                 std::future::pending().await
             }
             Some(How::Refusal(code, message)) => failure(code, message),
+            Some(How::NamespaceGoing) => {
+                let (code, mut body) = failure(403, "Forbidden");
+                body["details"] = json!({"causes": [{"reason": "NamespaceTerminating"}]});
+                (code, body)
+            }
             None => self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body),
         }))
     }
@@ -217,7 +224,12 @@ impl Shared {
         let reporter = Reporter { controller: "test".into(), instance: Some("a".into()) };
         Self::new(
             client.clone(),
-            Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
+            Settings {
+                image: "loadgen:1".into(),
+                clients_image: "clients:1".into(),
+                pull_policy: "Never".into(),
+                master_key: Arc::new([1; 32]),
+            },
             Recorder::new(client, reporter),
             OperatorMetrics::default(),
             TaskRegistry::default(),

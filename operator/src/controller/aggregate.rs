@@ -49,12 +49,17 @@ pub(super) async fn aggregate(
     let Some(conduct) = executor.context.shared.tasks.get(&executor.run.uid) else { return Ok(()) };
     let mut failure = None;
     let mut experiment = Experiment::default();
-    for cell in repeats::cells(trials) {
-        let together = match together(executor, applier, &cell, artifacts).await {
-            Ok(together) => Some(together),
-            Err(error) => {
-                give_up(&conduct, error, &mut failure)?;
-                None
+    for cell in repeats::cells(&executor.benchmark.spec, trials) {
+        // Steps of a search have different rates.
+        let together = if executor.benchmark.spec.search.is_some() {
+            None
+        } else {
+            match together(executor, applier, &cell, artifacts).await {
+                Ok(together) => Some(together),
+                Err(error) => {
+                    give_up(&conduct, error, &mut failure)?;
+                    None
+                }
             }
         };
         if let Err(error) = experiment.add(cell, together.as_ref()) {

@@ -39,7 +39,7 @@ impl Executor<'_> {
             Err(ReconcileError::Apply(error)) if error.is_namespace_going() => {
                 // Kubernetes deletes the pods of a namespace before its Jobs, and a Job keeps finalizers on pods that it may retry. Without
                 // this, the namespace would remain as long as the run.
-                self.act(&Action::StopTask, &[]).await?;
+                self.context.shared.tasks.stop_load(&self.run.uid);
                 self.act(&Action::DeleteChildren, &[]).await?;
                 Ok(None)
             }
@@ -159,7 +159,7 @@ impl Executor<'_> {
             run: self.run,
             spec: plan.largest(),
             longest: plan.longest(),
-            image: &settings.image,
+            image: if plan.needs_clients() { &settings.clients_image } else { &settings.image },
             pull_policy: &settings.pull_policy,
         };
         applier.create_children(&secret, &build::job(&input)).await?;
@@ -207,6 +207,7 @@ impl Executor<'_> {
             attempts,
             standings: self.standings(trial.index, resume),
             wall_clock: shared.environment.wall_clock.clone(),
+            memory: shared.tasks.memory(),
             ..ConductorConfig::of(&trial, &self.run.id, epoch)
         };
         let (index, of, run) = (trial.index, trial.of, self.run.clone());

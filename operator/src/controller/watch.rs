@@ -136,7 +136,7 @@ where
     })
 }
 
-/// Drops the state of deleted benchmarks. This stops their conducting tasks; the shards end because their pods are deleted with the
+/// Drops the state of deleted benchmarks. Their conducting tasks stop the load first; the shards end when their pods are deleted with the
 /// benchmark.
 struct Forget {
     namespace: Option<String>,

@@ -87,8 +87,20 @@ metrics! {
         "After the trial: response time over all scheduled requests. Absent if unknown.";
     RESULT_SERVICE_TIME = Gauge Trial "redisbench_result_service_time_seconds" ["percentile"]
         "After the trial: service time of successful requests. Absent in a closed loop.";
+    RESULT_CACHE = Gauge Trial "redisbench_result_cache_events" ["event"]
+        "After the trial: counts of client-side caches, with spec.workload.caching: hit, miss, invalidation, unused (invalidated before any hit), flush, stale_hit.";
+    RESULT_INVALIDATION_TIME = Gauge Trial "redisbench_result_invalidation_time_seconds" ["percentile"]
+        "After the trial: from sending a write to the push that invalidates another connection's entry.";
+    RESULT_CONNECTIONS = Gauge Trial "redisbench_result_connections" ["event"]
+        "After the trial: connections made and closed while measuring, with spec.load.connectionLifetime: made, closed.";
+    RESULT_CONNECT_TIME = Gauge Trial "redisbench_result_connect_time_seconds" ["percentile"]
+        "After the trial: from the begin of a connection until it was ready.";
+    RESULT_TLS_HANDSHAKE_TIME = Gauge Trial "redisbench_result_tls_handshake_time_seconds" ["percentile"]
+        "After the trial: TLS handshakes of the connections made. Absent without TLS.";
     RESULT_OPERATION_REQUESTS = Gauge Trial "redisbench_result_operation_requests" ["operation" "outcome"]
         "After the trial: measured requests of each operation by outcome.";
+    RESULT_OPERATION_BANDWIDTH = Gauge Trial "redisbench_result_operation_bytes_per_second" ["operation" "direction"]
+        "After the trial: bytes per second of each operation's commands (sent) and replies (received).";
     RESULT_OPERATION_RESPONSE_TIME = Gauge Trial "redisbench_result_operation_response_time_seconds" ["operation" "percentile"]
         "After the trial: response time of each operation.";
     RESULT_NODE_REQUESTS = Gauge Trial "redisbench_result_node_requests" ["node"]
@@ -138,7 +150,7 @@ metrics! {
     QUEUE_WAIT = Histogram Operator "redisbench_queue_wait_seconds" []
         "Time between a change and the start of the reconciliation.";
     SHARD_CALLS = Counter Operator "redisbench_shard_calls_total" ["call" "outcome"]
-        "Calls to shards: success, refused, dial_timeout, connection, timeout, malformed, foreign (another process replied).";
+        "Calls to shards: success, refused, dial_timeout, connection, timeout, malformed, foreign (another process replied), no_memory (not called, because other results filled the memory).";
     WATCH_EVENTS = Counter Operator "redisbench_watch_events_total" ["resource" "scope"]
         "Events of the watches of the API server. The scope is the watched namespace; empty for all.";
     WATCH_ERRORS = Counter Operator "redisbench_watch_errors_total" ["resource" "scope"]
@@ -149,6 +161,10 @@ metrics! {
         "1 if the last event of the watch is a failure.";
     MERGES = Counter Operator "redisbench_merges_total" []
         "Merges of the shards' snapshots.";
+    RESULT_MEMORY = Gauge Operator "redisbench_result_memory_bytes" ["part"]
+        "Memory reserved for final snapshots of shards: reading, kept (until their trial is merged; beyond 16 MiB of a trial they are merged as they arrive).";
+    RESULT_WAITING = Gauge Operator "redisbench_result_reads_waiting" []
+        "Final snapshots that wait for memory to be read.";
     RESIDENT_MEMORY = Gauge Operator "process_resident_memory_bytes" []
         "Resident memory of the operator.";
     PROCESS_START = Gauge Operator "process_start_time_seconds" []

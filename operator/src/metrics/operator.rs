@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
-use redisbench_benchmark::conductor::CallCounts;
+use redisbench_benchmark::conductor::{CallCounts, ResultMemory};
 use redisbench_wire::histogram::Kind;
 
 use super::buckets::Buckets;
 use super::catalogue::{
     BUILD_INFO, LEADER, LEASE_HELD, LEASE_ROUNDS, MERGES, Of, PROCESS_START, QUEUE_LENGTH, QUEUE_WAIT,
-    RECONCILE_DURATION, RECONCILIATIONS, RESIDENT_MEMORY, SHARD_CALLS, WATCH_AGE, WATCH_ERRORS, WATCH_EVENTS,
-    WATCH_FAILING,
+    RECONCILE_DURATION, RECONCILIATIONS, RESIDENT_MEMORY, RESULT_MEMORY, RESULT_WAITING, SHARD_CALLS, WATCH_AGE,
+    WATCH_ERRORS, WATCH_EVENTS, WATCH_FAILING,
 };
 use super::page::{Page, Subject};
 
@@ -116,8 +116,8 @@ impl OperatorMetrics {
         self.lock().leading = leading;
     }
 
-    /// Adds all of them, with the number of `calls` to shards and of `merges` of snapshots.
-    pub fn add_to(&self, page: &mut Page, calls: &CallCounts, merges: u64) {
+    /// Adds all of them, with the number of `calls` to shards and of `merges` of snapshots, and the `memory` of final snapshots.
+    pub fn add_to(&self, page: &mut Page, calls: &CallCounts, memory: &ResultMemory, merges: u64) {
         let state = self.lock();
         let started = unix_seconds(state.started);
         let operator = Subject { of: Of::Operator, labels: Arc::default(), created: Some(started) };
@@ -126,6 +126,10 @@ impl OperatorMetrics {
         if let Some(bytes) = resident_memory() {
             page.add(&RESIDENT_MEMORY, &operator, &[], bytes);
         }
+        for (part, bytes) in ["reading", "kept"].into_iter().zip(memory.used()) {
+            page.add(&RESULT_MEMORY, &operator, &[part], bytes as u64);
+        }
+        page.add(&RESULT_WAITING, &operator, &[], memory.waiting() as u64);
         page.add(&LEADER, &operator, &[], u64::from(state.leading));
         if let Some(held) = state.lease_held {
             page.add(&LEASE_HELD, &operator, &[], unix_seconds(held));
@@ -193,7 +197,7 @@ mod tests {
         metrics.lease_round("held");
         metrics.set_leading(true);
         let mut page = Page::default();
-        metrics.add_to(&mut page, &CallCounts::default(), 3);
+        metrics.add_to(&mut page, &CallCounts::default(), &ResultMemory::default(), 3);
         let text = String::from_utf8(Format::Text.encode(page)).unwrap();
         for line in [
             "redisbench_reconciliations_total{result=\"success\"} 1",
@@ -207,6 +211,8 @@ mod tests {
             "redisbench_lease_rounds_total{result=\"held\"} 1",
             "redisbench_leader 1",
             "redisbench_merges_total 3",
+            "redisbench_result_memory_bytes{part=\"kept\"} 0",
+            "redisbench_result_reads_waiting 0",
         ] {
             assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
         }

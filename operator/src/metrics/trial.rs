@@ -19,9 +19,10 @@ use super::buckets::Buckets;
 use super::catalogue::{
     BYTES, ERRORS, Metric, Of, RECENT_NODE_RATE, RECENT_NODE_SERVICE_TIME, RECENT_OPERATION_RATE,
     RECENT_OPERATION_RESPONSE_TIME, RECENT_RATE, RECENT_RESPONSE_TIME, RECENT_SERVICE_TIME, REQUESTS, RESPONSE_TIME,
-    RESULT_NODE_REQUESTS, RESULT_NODE_SERVICE_TIME, RESULT_OPERATION_REQUESTS, RESULT_OPERATION_RESPONSE_TIME,
-    RESULT_RATE, RESULT_RESPONSE_TIME, RESULT_SERVICE_TIME, SNAPSHOT_AGE, START_TIME, TARGET_RATE, TRIAL_INFO,
-    TRIAL_VERDICT, VERIFICATION,
+    RESULT_CACHE, RESULT_CONNECT_TIME, RESULT_CONNECTIONS, RESULT_INVALIDATION_TIME, RESULT_NODE_REQUESTS,
+    RESULT_NODE_SERVICE_TIME, RESULT_OPERATION_BANDWIDTH, RESULT_OPERATION_REQUESTS, RESULT_OPERATION_RESPONSE_TIME,
+    RESULT_RATE, RESULT_RESPONSE_TIME, RESULT_SERVICE_TIME, RESULT_TLS_HANDSHAKE_TIME, SNAPSHOT_AGE, START_TIME,
+    TARGET_RATE, TRIAL_INFO, TRIAL_VERDICT, VERIFICATION,
 };
 use super::page::{Page, Subject, Value};
 
@@ -179,11 +180,34 @@ impl TrialSample {
         if let Some(found) = &result.verification {
             details.counts(&VERIFICATION, &[], &verification!(found));
         }
+        if let Some(cache) = &result.cache {
+            let events = [
+                ("hit", cache.hits),
+                ("miss", cache.misses),
+                ("invalidation", cache.invalidations),
+                ("unused", cache.invalidated_unused),
+                ("flush", cache.flushes),
+                ("stale_hit", cache.stale_hits.unwrap_or_default()),
+            ];
+            details.counts(&RESULT_CACHE, &[], &events);
+            details.times(&RESULT_INVALIDATION_TIME, &[], &percentiles(&cache.invalidation_time));
+        }
+        if let Some(made) = &result.connections {
+            details.counts(&RESULT_CONNECTIONS, &[], &[("made", made.made), ("closed", made.closed)]);
+            details.times(&RESULT_CONNECT_TIME, &[], &percentiles(&made.connect_time));
+            if let Some(handshakes) = &made.tls_handshake_time {
+                details.times(&RESULT_TLS_HANDSHAKE_TIME, &[], &percentiles(handshakes));
+            }
+        }
         if let Some(service) = &result.service_time {
             details.times(&RESULT_SERVICE_TIME, &[], &percentiles(service));
         }
         for one in &result.operations {
             details.counts(&RESULT_OPERATION_REQUESTS, &[&one.name], &of_requests(&one.requests));
+            if let Some(own) = one.bandwidth {
+                let bytes = [("sent", own.sent_bytes_per_second), ("received", own.received_bytes_per_second)];
+                details.counts(&RESULT_OPERATION_BANDWIDTH, &[&one.name], &bytes);
+            }
             details.times(&RESULT_OPERATION_RESPONSE_TIME, &[&one.name], &percentiles(&one.response_time));
         }
         for one in result.nodes.iter().take(LISTED) {

@@ -37,6 +37,19 @@ fn fault(method: &'static str, path: &'static str, how: How) -> Fault {
     Fault { method, path, body: |_| true, how }
 }
 
+#[tokio::test]
+async fn a_deleted_namespace_stops_the_load_before_the_task() {
+    let world = World::new();
+    world.put(benchmark(json!({})), None);
+    world.reconcile().await.unwrap();
+    let conduct = world.conduct().unwrap();
+    // The Job is gone and cannot be created again.
+    world.server.fail(fault("POST", "/jobs", How::NamespaceGoing), u32::MAX);
+    world.server.take_writes();
+    world.reconcile().await.unwrap();
+    assert!(world.conduct().is_none() && conduct.is_aborted());
+}
+
 impl World {
     /// Reconciles once, and pauses as the runtime would. Returns whether it succeeded.
     async fn look(&self) -> bool {
