@@ -4,16 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use redisbench_testkit::haproxy::HaProxy;
-use redisbench_testkit::servers::RedisServer;
+use redisbench_testkit::servers::{RedisServer, wait_until};
 
-use crate::support::{Finished, Run, number, secure};
+use crate::support::{Finished, Run, list, number, rest, secure};
 
-/// Runs a tool's example, with the target at `address`.
-fn run(name: &str, endpoint: &str, address: &str) -> Finished {
+/// A tool's example, with the target at `address`.
+fn manifest(name: &str, endpoint: &str, address: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds").join(name);
     let manifest = fs::read_to_string(path).unwrap();
     assert_eq!(manifest.matches(endpoint).count(), 1, "{name} names {endpoint} once");
-    let finished = Run::local(&manifest.replace(endpoint, address), &[]).finish();
+    manifest.replace(endpoint, address)
+}
+
+/// Runs a tool's example, with the target at `address`.
+fn run(name: &str, endpoint: &str, address: &str) -> Finished {
+    let finished = Run::local(&manifest(name, endpoint, address), &[]).finish();
     finished.succeeded();
     finished
 }
@@ -46,10 +51,18 @@ fn memtier() {
     let user = ["--user", "bench", "on", ">change-me", "~*", "&*", "+@all", "-config"];
     let (redis, port, ..) = secure(directory.path(), &[&["--tls-auth-clients", "no"][..], &user].concat());
     let finished = run("memtier.yaml", "redis:6380", &format!("localhost:{port}"));
-    let sent = assert_made(&finished, 100_000);
-    assert_eq!(redis.calls("get") + redis.calls("set"), sent);
-    let reasons = finished.object["status"]["verdict"]["reasons"].as_array().unwrap();
-    assert!(reasons.iter().any(|reason| reason["reason"] == "NotVerified"), "{reasons:?}");
+    let status = &finished.object["status"];
+    let trials = list(&status["trials"]);
+    assert_eq!(trials.len(), 10, "{trials:#?}");
+    // Every read finds what its connection wrote, as in that tool's output.
+    for trial in trials {
+        let [succeeded, misses] = [&trial["requests"]["succeeded"], &trial["misses"]].map(number);
+        assert_eq!((succeeded, misses), (100_000, 0), "{trial:#}");
+    }
+    assert_eq!(redis.calls("get") + redis.calls("set"), 1_000_000);
+    let [cell] = list(&status["repeats"]) else { panic!("{status:#}") };
+    let [best, worst] = ["bestTrial", "worstTrial"].map(|field| cell["throughput"][field].is_number());
+    assert!(best && worst && cell["aggregate"].is_object(), "{cell:#}");
 }
 
 #[test]
@@ -66,6 +79,54 @@ fn redis_benchmark_go() {
 }
 
 #[test]
+fn redis_benchmark_go_at_a_rate_and_at_full_speed() {
+    for (name, port, requests, open) in [("hset-rate", 6379, 100_000, true), ("hset", 20000, 500_000, false)] {
+        let redis = RedisServer::start(&[]);
+        let finished = run(&format!("redis-benchmark-go-{name}.yaml"), &format!("redis:{port}"), &redis.endpoint());
+        let sent = assert_made(&finished, requests);
+        assert_eq!(redis.calls("hset"), sent, "{name}");
+        let result = finished.result();
+        assert_eq!(result["sendLateness"].is_object(), open, "{name}");
+        // Values of 3 bytes in field f1, of no more keys than the tool's.
+        let key: String = redis.ask(&["RANDOMKEY"]);
+        let length: u64 = redis.ask(&["HSTRLEN", &key, "f1"]);
+        let keys: u64 = redis.ask(&["DBSIZE"]);
+        assert!(length == 3 && keys <= if open { 1_000 } else { 1_000_000 }, "{name}: {keys}");
+    }
+}
+
+#[test]
+fn redis_benchmark_go_in_a_loop_counts_until_the_interrupt() {
+    let redis = RedisServer::start(&[]);
+    let manifest = manifest("redis-benchmark-go-loop.yaml", "redis:20000", &redis.endpoint());
+    let mut run = Run::local(&manifest, &[]);
+    let reader = run.wait_for_line("Running");
+    wait_until("it has sent some", || redis.calls("hset") > 1_000);
+    run.signal("INT");
+    let _ = rest(reader);
+    let finished = run.finish();
+    assert_eq!(finished.object["status"]["phase"], "Aborted", "{}", finished.stderr);
+    finished.assert_balanced();
+    assert!(number(&finished.result()["requests"]["succeeded"]) > 1_000);
+}
+
+#[test]
+fn redis_benchmark_go_with_client_side_caching() {
+    let redis = RedisServer::start(&[]);
+    let finished = run("redis-benchmark-go-caching.yaml", "redis:6379", &redis.endpoint());
+    finished.assert_balanced();
+    let result = finished.result();
+    let cache = &result["cache"];
+    let [hits, misses, invalidations, opted_in] =
+        ["hits", "misses", "invalidations", "cachingCalls"].map(|field| number(&cache[field]));
+    assert_eq!(hits + number(&result["requests"]["scheduled"]), 400_000, "{cache:#}");
+    // As that tool shows: with 50 caches of few reads each, invalidations exceed hits.
+    assert!(hits > 0 && invalidations > hits, "{cache:#}");
+    assert_eq!((redis.calls("get"), redis.calls("client|caching")), (misses, opted_in));
+    assert!(opted_in == misses && cache["invalidationTime"]["p50Nanoseconds"].is_number(), "{cache:#}");
+}
+
+#[test]
 fn fred() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds/fred.yaml");
     let manifest = fs::read_to_string(path).unwrap();
@@ -78,7 +139,7 @@ fn fred() {
 fn redishappy() {
     let redis = RedisServer::start(&[]);
     let proxy = HaProxy::start(&[&[redis.endpoint()]]);
-    let finished = run("redishappy.yaml", "haproxy:6379", &proxy.endpoints()[0]);
+    let finished = run("redishappy-proxy.yaml", "haproxy:6379", &proxy.endpoints()[0]);
     let trials = finished.object["status"]["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 7, "{trials:#?}");
     for command in ["get", "incr", "lpop", "spop"] {
