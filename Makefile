@@ -14,15 +14,19 @@ LOGS := $(TARGET)/test-logs
 WAITING := RUST_TEST_THREADS=6
 
 # Tests that need root, but no idle machine.
-ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed
+ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed \
+	names::a_pool_has_all_addresses_of_a_name
 
 # Programs that the measurements need besides our own.
 TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
 RESP_BENCHMARK := 0.2.5
+DRIVERS := $(TARGET)/drivers
 READERS := $(TOOLS)/readers
 HDRHISTOGRAM := 0.10.8
 PYARROW := 26.0.1
+JUNITPARSER := 5.0.3
+CMARKGFM := 2025.10.22
 MDBOOK := 0.5.4
 
 # Files that pages of the documentation link to, beside the pages.
@@ -30,12 +34,12 @@ LINKED := examples charts/redisbench-operator/values.yaml charts/redisbench-oper
 
 # Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
 # same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
-RELEASE := -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-perf
+RELEASE := -p redisbench-operator -p redisbench-loadgen -p redisbench-clients -p kubectl-redisbench -p redisbench-perf -p redisbench-scale
 MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-perf --bin redisbench-floor
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds docs images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +49,8 @@ run: packages ## load a throwaway Redis from two local shards, or run `local` wi
 	  --bin redisbench-loadgen --bin kubectl-redisbench
 	$(TARGET)/local/kubectl-redisbench local $(or $(ARGS),-f examples/quickstart.yaml --with-redis --shards 2)
 
-build: packages ## build the three programs, optimised; `redisbench` is the plugin without kubectl
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin kubectl-redisbench
+build: packages ## build the four programs, optimised; `redisbench` is the plugin without kubectl
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	ln -sf kubectl-redisbench $(TARGET)/release/redisbench
 	cp cli/kubectl_complete-redisbench $(TARGET)/release/
 
@@ -111,7 +115,7 @@ test-steps:
 	  echo "waiting for the build of $$1 ($(LOGS)/$$1.log)"; \
 	  wait $$2 || { cat $(LOGS)/$$1.log; exit 1; }; \
 	}; \
-	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(E2E)/build.sh; cluster=$$!; }; \
+	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(SHELL) -c '$(E2E)/build.sh && $(E2E)/kwok.sh'; cluster=$$!; }; \
 	$(MAKE) lint; cargo build --workspace --bins --tests; \
 	beside release nice -n 5 $(MAKE) build; release=$$!; \
 	$(MAKE) test-unit; $(MAKE) test-exports; $(MAKE) test-report; $(MAKE) test-selfcheck; \
@@ -120,11 +124,12 @@ test-steps:
 	[ -z "$$cluster" ] || finish kubernetes $$cluster; \
 	trap - EXIT
 	@$(MAKE) test-chart
+	@[ -n "$${E2E_KUBECONFIG:-}" ] || $(MAKE) test-scale
 	@$(MAKE) test-e2e
 
 # Builds first, because tests start the programs of other crates.
 test-unit: packages ## run the tests that need no Kubernetes
-	@$(E2E)/install.sh haproxy:haproxy script:bsdutils
+	@$(E2E)/install.sh haproxy:haproxy script:bsdutils jq:jq
 	cargo build --workspace --bins --tests
 	cargo test --workspace --lib --bins
 	$(WAITING) cargo test --workspace --exclude redisbench-e2e --test '*'
@@ -135,11 +140,12 @@ test-selfcheck: packages ## run the tests that create cgroups or namespaces; nee
 	cargo test --workspace --test selfcheck --test shard -- --ignored --exact $(ROOT)
 
 # promtool comes from Debian. Python's readers come from PyPI, into target/tools.
-test-exports: packages ## read exports of a real run with promtool, and Python's hdrhistogram and pyarrow
+test-exports: packages ## read exports of a real run with promtool, Python's hdrhistogram, pyarrow and junitparser, and GitHub's Markdown
 	@$(E2E)/install.sh promtool:prometheus python3:python3
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(READERS)/bin/pip ] || python3 -m venv $(READERS)
-	$(READERS)/bin/pip install --quiet hdrhistogram==$(HDRHISTOGRAM) pyarrow==$(PYARROW)
+	$(READERS)/bin/pip install --quiet hdrhistogram==$(HDRHISTOGRAM) pyarrow==$(PYARROW) \
+	  junitparser==$(JUNITPARSER) cmarkgfm==$(CMARKGFM)
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	READERS_PYTHON=$(abspath $(READERS))/bin/python3 \
 	  cargo test --workspace --test suite -- --ignored --exact exports::other_readers_agree
@@ -185,6 +191,16 @@ test-servers: servers ## test the engine, clusters, sentinels, verification, pre
 	  $(WAITING) cargo test --workspace --test suite -- presets:: seeds:: experiments::; \
 	  cargo test --workspace --test presets; \
 	done
+
+# Each against a redis-server of its own, with and without its library.
+test-drivers: packages ## build the drivers of client libraries in Go, Java, Python and Node.js, and check each
+	@$(E2E)/install.sh go:golang javac:default-jdk-headless mvn:maven python3:python3 node:nodejs npm:npm
+	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
+	drivers/build.sh $(DRIVERS)
+	cargo build --workspace --bin redisbench-clients
+	@for driver in go-redis rueidis jedis lettuce redis-py ioredis node-redis; do for option in "" --noop; do \
+	  echo "$$driver $$option"; $(TARGET)/debug/redisbench-clients conformance $$option -- $(DRIVERS)/$$driver; \
+	done; done
 
 # On the idle machine, and with another process that is always busy. Takes 90 minutes for RUNS=3 of each.
 record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict

@@ -44,12 +44,24 @@ pub enum EvidenceError {
     /// No shard has a snapshot.
     #[error("failed to judge the recording: no shard has a snapshot")]
     Empty,
+    /// The histograms are not in the shards' snapshots any more.
+    #[error(
+        "failed to record the trial: its snapshots take more than the memory for them, so shard {0} was merged when it finished. Record \
+         fewer shards or a shorter load"
+    )]
+    Merged(u32),
 }
 
 impl Evidence {
     /// Keeps the parts of a trial that the verdict reads.
-    pub fn of(spec: &RedisBenchmarkSpec, outcome: &Outcome) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If snapshots were merged as they arrived: without their histograms, a recording would give another verdict.
+    pub fn of(spec: &RedisBenchmarkSpec, outcome: &Outcome) -> Result<Self, EvidenceError> {
+        if let Some(shard) = outcome.shards.iter().find(|shard| shard.own_latency.is_some()) {
+            return Err(EvidenceError::Merged(shard.shard));
+        }
+        Ok(Self {
             spec: spec.clone(),
             shards: outcome.shards.clone(),
             timeline: outcome.timeline.clone(),
@@ -57,7 +69,7 @@ impl Evidence {
             start_skew: outcome.start_skew,
             clock_uncertainty: outcome.clock_uncertainty,
             probes: outcome.probes.clone(),
-        }
+        })
     }
 
     /// Judges the recording.
@@ -92,6 +104,7 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::api::{read, validate};
+    use crate::measurement::parts::OwnLatency;
     use crate::sample::{object, outcome, snapshot};
 
     #[test]
@@ -104,8 +117,10 @@ mod tests {
         let merged = merge(&validated.plan, &outcome).unwrap().unwrap();
         let given = verdict(&validated, &outcome, &merged);
         assert_eq!(given.reasons.len(), 2, "{given:?}");
-        let file = serde_json::to_string(&Evidence::of(&spec, &outcome)).unwrap();
+        let file = serde_json::to_string(&Evidence::of(&spec, &outcome).unwrap()).unwrap();
         let read: Evidence = serde_json::from_str(&file).unwrap();
         assert_eq!(read.verdict().unwrap(), given);
+        outcome.shards[0].own_latency = Some(OwnLatency::default());
+        assert!(matches!(Evidence::of(&spec, &outcome), Err(EvidenceError::Merged(0))));
     }
 }

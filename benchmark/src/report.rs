@@ -3,6 +3,7 @@
 pub mod comparison;
 pub mod conditions;
 mod ending;
+mod extras;
 mod finished;
 pub mod historical;
 mod live;

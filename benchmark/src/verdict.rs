@@ -16,20 +16,20 @@ pub(crate) use thresholds::STEADY;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Load, Transport, Trust};
+use redisbench_wire::plan::{Client, Library, Load, Transport, Trust};
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::topology::Outage;
 
 use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP};
 use crate::api::Validated;
-use crate::api::status::{ReasonKind, Verdict, VerdictReason, VerdictValue};
+use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;
 use crate::measurement::topology::MergedTopology;
 
 pub use generator::{stolen_percent, worst_seconds};
-pub(crate) use limit::{at_its_end, near_its_end, needs_probe, server_is_full};
+pub(crate) use limit::{at_its_end, busiest_server, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 pub(crate) use so_far::{SoFar, so_far};
@@ -41,6 +41,8 @@ const REASON_BYTES: usize = 512;
 const NAMED: usize = 16;
 
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
+    let client = client(spec);
+    let is_null = client.is_some_and(|client| client.library == Library::Null);
     let reasons: Vec<VerdictReason> = [
         shard_lost(outcome),
         start_skew(spec.shards.max_start_skew, outcome.start_skew, &merged.topology),
@@ -65,7 +67,8 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         notes::under_replicated(merged),
         notes::misses(spec, merged),
         servers::forked(merged),
-        servers::reconciled(spec, outcome, merged),
+        // Its requests reach no server.
+        if is_null { None } else { servers::reconciled(spec, outcome, merged) },
         wrong_replies(merged),
         data_lost(merged),
         keys_unread(merged),
@@ -74,9 +77,38 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
     .into_iter()
     .flatten()
     .collect();
+    let (limited_by, component) = of_client(spec, outcome, merged, limit::limited_by(spec, outcome, merged));
+    let is_finding = |reason: &VerdictReason| client.is_none() || !reason.reason.is_of_the_generator();
+    let reasons: Vec<_> = reasons.into_iter().filter(is_finding).collect();
     let value = reasons.iter().map(|reason| reason.severity).max().unwrap_or(VerdictValue::Valid);
-    let (limited_by, component) = limit::limited_by(spec, outcome, merged);
     Verdict { value, reasons, limited_by, component }
+}
+
+/// The client under test. The engine is judged as the load generator that it is.
+fn client(spec: &Validated) -> Option<&Client> {
+    spec.plan.client.as_ref().filter(|client| client.library != Library::Engine)
+}
+
+/// What limited a trial. A client under test that keeps its threads busy, or calls late, is a finding and no fault of the run.
+pub(crate) fn of_client(
+    spec: &Validated,
+    outcome: &Outcome,
+    merged: &Merged,
+    limited: (LimitedBy, Option<String>),
+) -> (LimitedBy, Option<String>) {
+    let Some(client) = client(spec) else { return limited };
+    let own = [
+        generator::cpu(outcome, merged),
+        generator::late(outcome, merged),
+        generator::unread(outcome, merged),
+        own_share::too_much(outcome, merged),
+    ];
+    let is_busy = own.iter().flatten().any(|reason| reason.severity != VerdictValue::Valid);
+    match limited.0 {
+        LimitedBy::GeneratorCPU => (LimitedBy::Client, Some(client.name.clone())),
+        LimitedBy::Unknown if is_busy => (LimitedBy::Client, Some(client.name.clone())),
+        _ => limited,
+    }
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {

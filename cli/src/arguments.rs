@@ -53,7 +53,8 @@ pub struct LocalArguments {
     /// Print lines instead of the live view
     #[arg(long)]
     pub plain: bool,
-    /// The load generator's program [default: redisbench-loadgen in this program's directory, else on PATH]
+    /// The load generator's program [default: redisbench-loadgen in this program's directory, else on PATH;
+    /// redisbench-clients with load.clients]
     #[arg(long, value_name = "PATH")]
     pub loadgen: Option<PathBuf>,
 }

@@ -111,7 +111,7 @@ async fn perform(
     display: &mut Display,
     output: Option<&mut OutputDirectory>,
 ) -> anyhow::Result<RedisBenchmark> {
-    let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
+    let program = shards::find_load_generator(arguments.loadgen.as_deref(), order.plan.needs_clients())?;
     let throwaways = if arguments.with_redis {
         tokio::select! {
             throwaways = start_throwaways(&mut order, display) => throwaways?,
@@ -126,7 +126,7 @@ async fn perform(
     }
     let (benchmark, outcome) = measured?;
     if let Some(file) = &arguments.evidence {
-        let evidence = serde_json::to_vec(&Evidence::of(&benchmark.spec, &outcome))?;
+        let evidence = serde_json::to_vec(&Evidence::of(&benchmark.spec, &outcome)?)?;
         std::fs::write(file, evidence).with_context(|| format!("failed to write {}", file.display()))?;
     }
     Ok(benchmark)
@@ -221,7 +221,7 @@ async fn measure(
     let ending = if aborted && finished.ending == Ending::Completed { &Ending::Aborted } else { &finished.ending };
     subject(&benchmark, finished.shards.desired, Timestamp::now()).over_as(&mut status, &finished, ending);
     repeats.add(&finished)?;
-    let experiment = repeats.tell(&mut status)?;
+    let experiment = repeats.tell(&benchmark.spec, &mut status)?;
     let failed = status.phase == Phase::Failed;
     benchmark.status = Some(status);
     if let Some(output) = &mut output {

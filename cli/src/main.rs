@@ -146,13 +146,16 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     let invalid = |status: &RedisBenchmarkStatus| {
         status.verdict.as_ref().is_none_or(|verdict| verdict.value == VerdictValue::Invalid)
     };
-    let ending = status.and_then(|status| status.search.as_ref()).and_then(|search| search.ending);
+    let searches = |status: &RedisBenchmarkStatus, endings: &[SearchEnding]| {
+        let results = status.search.iter().chain(status.searches.iter().map(|search| &search.result));
+        results.filter_map(|result| result.ending).any(|ending| endings.contains(&ending))
+    };
     match status {
-        Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::MinFailed) => NOT_MET,
+        Some(status) if status.phase == Phase::Succeeded && searches(status, &[SearchEnding::MinFailed]) => NOT_MET,
         // A limit of the load generator is not a result about the target.
         Some(status)
             if status.phase == Phase::Succeeded
-                && matches!(ending, Some(SearchEnding::Inconclusive | SearchEnding::GeneratorLimited)) =>
+                && searches(status, &[SearchEnding::Inconclusive, SearchEnding::GeneratorLimited]) =>
         {
             BAD
         }

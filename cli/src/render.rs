@@ -1,5 +1,6 @@
 //! A finished benchmark as text: a table for people, or the object itself. Uses only the object, so that `local` and `run` print the same.
 
+mod extras;
 pub mod grid;
 mod paint;
 pub mod result;
@@ -60,6 +61,9 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         }
         match &status.search {
             Some(found) => text.push_str(&search::table(found, &status.trials, paint)),
+            None if !status.searches.is_empty() => {
+                text.push_str(&search::tables(&status.searches, &status.trials, paint));
+            }
             None if status.trials.is_empty() => {}
             None => text.push_str(&trials::grid(&status.trials).text(paint)),
         }

@@ -67,6 +67,17 @@ pub enum ThrowawayError {
         most = Wanted::REPLICAS
     )]
     Replicas(u32),
+    /// More servers than one machine should run.
+    #[error(
+        "spec.targets, {target}: a pool of {servers} endpoints: --with-redis starts at most {most}: list fewer, or use \
+         your own servers",
+        most = Wanted::SERVERS
+    )]
+    Servers {
+        /// The name of the pool.
+        target: String,
+        servers: usize,
+    },
     /// The task that called the server panicked.
     #[error("failed to communicate with redis-server")]
     Task(#[source] tokio::task::JoinError),
@@ -76,6 +87,8 @@ pub enum ThrowawayError {
 #[derive(Debug)]
 pub struct Throwaway {
     shape: Shape,
+    /// Of a standalone server.
+    addresses: usize,
     /// Primaries first, then their replicas in turn.
     nodes: Vec<Node>,
     sentinels: Vec<Node>,
@@ -91,14 +104,20 @@ impl Throwaway {
     pub async fn start(wanted: &Wanted<'_>) -> Result<Self, ThrowawayError> {
         let directory =
             tempfile::Builder::new().prefix("redisbench-redis-").tempdir().map_err(ThrowawayError::Directory)?;
-        let primaries = if wanted.shape == Shape::Cluster { PRIMARIES } else { 1 };
+        let primaries = match wanted.shape {
+            Shape::Cluster => PRIMARIES,
+            Shape::Pool(servers) => servers,
+            Shape::Standalone | Shape::Sentinel => 1,
+        };
         let mut nodes: Vec<Node> = Vec::new();
         for index in 0..primaries * (1 + wanted.replicas) {
-            let follows = (wanted.shape != Shape::Cluster && index > 0).then(|| nodes[0].serving_port());
+            let is_replica = wanted.shape != Shape::Cluster && index >= primaries;
+            let follows = is_replica.then(|| nodes[index % primaries].serving_port());
             let place = directory.path().join(format!("node-{index}"));
             nodes.push(start_node(&place, Role::Server { follows }, wanted).await?);
         }
-        let mut throwaway = Self { shape: wanted.shape, nodes, sentinels: Vec::new(), directory };
+        let Wanted { shape, addresses, .. } = *wanted;
+        let mut throwaway = Self { shape, addresses, nodes, sentinels: Vec::new(), directory };
         if wanted.shape == Shape::Cluster {
             throwaway.form_cluster(wanted.replicas).await?;
         }
@@ -112,11 +131,15 @@ impl Throwaway {
         Ok(throwaway)
     }
 
-    /// `host:port` of the server, of the cluster's primaries, or of the sentinels.
+    /// `host:port` of the server at each of its addresses, of the primaries, or of the sentinels.
     pub fn endpoints(&self) -> Vec<String> {
         let nodes = match self.shape {
-            Shape::Standalone => &self.nodes[..1],
+            Shape::Standalone => {
+                let port = self.nodes[0].serving_port();
+                return (1..=self.addresses).map(|address| format!("127.0.0.{address}:{port}")).collect();
+            }
             Shape::Cluster => &self.nodes[..PRIMARIES],
+            Shape::Pool(servers) => &self.nodes[..servers],
             Shape::Sentinel => &self.sentinels[..],
         };
         nodes.iter().map(Node::endpoint).collect()

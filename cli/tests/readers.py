@@ -9,6 +9,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+import cmarkgfm
+import junitparser
 import pyarrow.parquet
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
@@ -76,9 +78,22 @@ def comma_separated():
 
 
 def junit():
-    suites = xml.etree.ElementTree.parse(directory / "result.junit").getroot()
-    cases = [case.get("name") for case in suites.iter("testcase")]
-    assert len(cases) == int(suites.get("tests")) and "threshold p99" in cases, cases
+    suites = junitparser.JUnitXml.fromfile(str(directory / "result.junit"))
+    cases = [case for suite in suites for case in suite]
+    assert len(cases) == suites.tests and suites.errors == suites.failures == 0, cases
+    threshold = next(case for case in cases if case.name == "threshold p99")
+    assert threshold.is_passed and "p99 of response time is" in threshold.system_out, threshold
+
+
+def github_summary():
+    """By GitHub's own renderer, which writes XML but for the document's root."""
+    text = (directory / "result.github-summary").read_text()
+    document = xml.etree.ElementTree.fromstring(f"<page>{cmarkgfm.github_flavored_markdown_to_html(text)}</page>")
+    rows = [[(cell.text or "") for cell in row] for row in document.iter("tr")]
+    found = {row[0]: row[2] for row in rows if row[0] in ("all", "get", "set")}
+    shares = [int(found[name].replace(",", "")) for name in ("get", "set")]
+    assert found["all"] == f"{requests:,}" and sum(shares) == requests, rows
+    assert document.find("h2").text.startswith("tiny: "), text
 
 
 def openmetrics():
@@ -92,6 +107,6 @@ def openmetrics():
     assert (min(counts), max(counts)) == (0, requests), counts
 
 
-for reader in (hgrm, hlog, memtier, columns, comma_separated, junit, openmetrics):
+for reader in (hgrm, hlog, memtier, columns, comma_separated, junit, github_summary, openmetrics):
     reader()
     print(f"{reader.__name__}: read")

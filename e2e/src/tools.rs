@@ -106,7 +106,8 @@ impl Running {
     }
 }
 
-fn path_with_plugin() -> Result<OsString> {
+/// `PATH` with the built plugin.
+pub fn path_with_plugin() -> Result<OsString> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
     let built = env::var_os("BIN_DIR").map_or_else(|| target.join("release"), PathBuf::from);
     ensure!(

@@ -1,8 +1,9 @@
-//! The cold side of a shard: the HTTPS API, the state machine of a trial with its limits, and the driver that connects them to the target
-//! and the engine.
+//! The cold side of a shard: the HTTPS API, the state machine of a trial with its limits, and the loop that connects them to the target
+//! and to what sends the requests, the engine or another driver.
 
 mod api;
 mod descriptors;
+pub mod driver;
 pub mod exit;
 mod failure;
 mod identity;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::exit::Exit;
 
-/// Calls queued for the driver, which answers each in microseconds.
+/// Calls queued for the shard's loop, which answers each in microseconds.
 const CALLS: usize = 64;
 
 /// Serves the API and runs the shard until it ends. `terminated` resolves on a signal to terminate.

@@ -6,12 +6,15 @@
 )]
 
 mod api;
+mod assembly;
+mod caching;
 mod checker;
 mod connections;
 mod cpus;
 mod exchanges;
 mod handle;
 mod integral;
+mod lane;
 mod load;
 mod mailbox;
 mod outbox;
@@ -22,7 +25,10 @@ mod stream;
 mod vigil;
 mod worker;
 
-pub use crate::sys::monotonic_nanoseconds;
-pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};
+pub use crate::selfcheck::{Meter, RunQueue};
+pub use crate::sys::{Alarm, monotonic_nanoseconds};
+pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Login, Tls};
+pub use assembly::Assembly;
 pub use cpus::available_workers;
 pub use handle::Engine;
+pub use lane::{Call, Failed, Lane, Next, Outcome};

@@ -8,6 +8,7 @@ pub mod null_server;
 #[cfg(test)]
 #[path = "../tests/open_loop.rs"]
 mod open_loop;
+pub mod program;
 pub mod record;
 pub mod resp;
 #[cfg(test)]

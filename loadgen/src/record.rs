@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "points and workers are bounded by the contract")]
 
+mod caches;
+mod churn;
 mod counts;
 mod delays;
 mod merge;
@@ -18,6 +20,10 @@ use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
 use seconds::{Latencies, Seconds};
 
+use merge::add_optional;
+
+pub use caches::CacheRecord;
+pub use churn::ChurnCounts;
 pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
@@ -92,6 +98,8 @@ pub struct Recording {
     sent_bytes: u64,
     /// Bytes read while measuring.
     received_bytes: u64,
+    /// Whether the bytes of the current read count for their operations.
+    counts_read: bool,
     /// Completions over time.
     series: Completions,
     seconds: Seconds,
@@ -161,6 +169,7 @@ impl Recording {
             warmup: Tally::default(),
             sent_bytes: 0,
             received_bytes: 0,
+            counts_read: false,
             series: Completions::of_plan(plan),
         }
     }
@@ -199,6 +208,15 @@ impl Recording {
         (self.operations.len() == 1).then_some(0)
     }
 
+    /// The counts of an operation, with its bytes: all of them if it is the only one, because these are not counted apart.
+    fn tally_of(&self, operation: &OperationRecord) -> Tally {
+        let mut tally = operation.tally;
+        if self.only_operation().is_some() {
+            (tally.sent_bytes, tally.received_bytes) = (self.sent_bytes, self.received_bytes);
+        }
+        tally
+    }
+
     #[inline]
     fn tally(&mut self, period: Period, operation: u16) -> &mut Tally {
         match period {
@@ -213,10 +231,27 @@ impl Recording {
         self.sent_bytes += bytes as u64;
     }
 
-    /// Counts bytes read while measuring.
+    /// Counts bytes of those as commands of `operation`, if there are several: to the only one, all belong.
     #[inline]
-    pub fn read(&mut self, bytes: usize) {
-        self.received_bytes += bytes as u64;
+    pub fn wrote_of(&mut self, operation: u16, bytes: usize) {
+        self.operation(operation).tally.sent_bytes += bytes as u64;
+    }
+
+    /// Notes a read of `bytes`, which count if they arrived while `measuring`.
+    #[inline]
+    pub fn read(&mut self, bytes: usize, measuring: bool) {
+        self.counts_read = measuring && self.operations.len() > 1;
+        if measuring {
+            self.received_bytes += bytes as u64;
+        }
+    }
+
+    /// Counts bytes of that read as replies to `operation`, if they count and there are several.
+    #[inline]
+    pub fn read_of(&mut self, operation: u16, bytes: usize) {
+        if self.counts_read {
+            self.operation(operation).tally.received_bytes += bytes as u64;
+        }
     }
 
     /// Adds `count` requests that succeeded at `now` to the series.
@@ -278,17 +313,37 @@ impl Recording {
     /// Records a node's service time, in nanoseconds since the last hop was sent, for `count` requests without an error.
     #[inline]
     pub fn served(&mut self, operation: u16, node: u32, service: u64, count: u64) {
+        self.plain(operation, node, service, (0, count), 0, 0);
+    }
+
+    /// Counts measured requests without an error together: `succeeded`, whose replies have `bytes` and of which `nil` are null, as
+    /// [`Self::succeeded`] and [`Self::read_of`] do; and the service time of `served`.
+    #[inline]
+    pub fn plain(
+        &mut self,
+        operation: u16,
+        node: u32,
+        service: u64,
+        (succeeded, served): (u64, u64),
+        nil: u64,
+        bytes: usize,
+    ) {
+        if self.counts_read {
+            self.operation(operation).tally.received_bytes += bytes as u64;
+        }
         let record = self.operation(operation);
+        record.tally.succeeded += succeeded;
+        record.nil_replies += nil;
         if let Some(histogram) = &mut record.service {
-            histogram.record(service, count);
-            record.second.service.record(service, count);
+            histogram.record(service, served);
+            record.second.service.record(service, served);
         }
         if let Some(nodes) = &mut self.nodes {
             let node = &mut nodes[node as usize];
-            node.requests += count;
-            node.service.record(service, count);
+            node.requests += served;
+            node.service.record(service, served);
             if let Some(second) = &mut node.second {
-                second.service.record(service, count);
+                second.service.record(service, served);
             }
         }
     }

@@ -103,10 +103,19 @@ impl Schedule {
     #[inline]
     pub fn advance(&mut self) {
         self.present.k += self.step;
-        match &mut self.arrivals {
-            Arrivals::Constant(constant) => constant.advance(),
-            Arrivals::Stages(_) => {}
-            Arrivals::Poisson(poisson) => poisson.advance(),
+        if let Arrivals::Constant(constant) = &mut self.arrivals {
+            constant.advance();
+            self.present.due = self.start.saturating_add(self.grid.up(constant.time()));
+        } else {
+            self.advance_by_rate();
+        }
+    }
+
+    /// The same for arrivals that cost more. Out of line, so that a constant rate costs little.
+    #[inline(never)]
+    fn advance_by_rate(&mut self) {
+        if let Arrivals::Poisson(poisson) = &mut self.arrivals {
+            poisson.advance();
         }
         self.present.due = self.due();
     }

@@ -4,9 +4,12 @@
 mod environment;
 mod interface;
 mod machine;
+mod meter;
 mod run_queue;
 mod seconds;
 
 pub use machine::Evidence;
 pub(crate) use machine::{Observer, quota_millionths};
-pub(crate) use run_queue::{RunQueue, Threads, Times};
+pub use meter::Meter;
+pub use run_queue::RunQueue;
+pub(crate) use run_queue::{Threads, Times};

@@ -30,6 +30,30 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// What this process has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resources {
+    /// Processor time in its own code, in nanoseconds.
+    pub user: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system: u64,
+    pub context_switches: u64,
+}
+
+/// What this process has used so far, with the microsecond that the kernel reports.
+pub fn resources() -> Resources {
+    // SAFETY: all zeros is a valid value of this struct of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is valid for writing. The call cannot fail with these arguments.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    let time = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    Resources {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
+    }
+}
+
 #[inline]
 fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -203,13 +227,17 @@ pub(crate) fn give_way() {
 /// Wakes a poller at an instant of the monotonic clock, with the precision of the kernel's timers. Unlike the timeout of a wait it stays
 /// set while replies arrive, so the kernel programs its timer once per instant.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub struct Alarm {
     timer: OwnedFd,
     set: u64,
 }
 
 impl Alarm {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// An alarm that is not set.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses a timer.
+    pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: takes numbers and touches no memory.
         let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
@@ -217,8 +245,11 @@ impl Alarm {
     }
 
     /// Sets the alarm to `instant`, in nanoseconds, replacing the previous one. Each expiry is an edge, so it need not be read.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the instant.
     #[inline]
-    pub(crate) fn set(&mut self, instant: u64) -> io::Result<()> {
+    pub fn set(&mut self, instant: u64) -> io::Result<()> {
         if self.set == instant {
             return Ok(());
         }

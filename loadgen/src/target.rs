@@ -218,10 +218,8 @@ pub fn may_move(target: &Target) -> bool {
     match target.topology {
         Kind::Cluster | Kind::Sentinel => true,
         // A host name may later resolve to another address.
-        Kind::Standalone => target
-            .endpoints
-            .first()
-            .is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err() && !endpoint.starts_with(UNIX)),
+        Kind::Standalone | Kind::Pool => (target.endpoints.iter())
+            .any(|endpoint| endpoint.parse::<SocketAddr>().is_err() && !endpoint.starts_with(UNIX)),
     }
 }
 

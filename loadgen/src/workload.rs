@@ -17,8 +17,11 @@ mod transaction;
 mod values;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use redisbench_wire::plan::{KeyPattern, Keys, Load, Operation, Part, Preload, ShardPlan, TrialPlan, WorkloadOptions};
+use redisbench_wire::plan::{
+    KeyPattern, Keys, Load, Operation, Part, Preload, PreloadStep, ShardPlan, TrialPlan, WorkloadOptions,
+};
 
 use keys::KeySpace;
 use mix::Mix;
@@ -85,6 +88,16 @@ pub struct Workload {
     fills: Vec<Option<Template>>,
 }
 
+/// One step of a preload: a command for each number.
+#[derive(Clone, Debug)]
+pub struct PreloadWalk {
+    pub workload: Arc<Workload>,
+    /// Commands of all shards.
+    pub count: u64,
+    /// Whether its commands count as keys.
+    pub writes: bool,
+}
+
 /// The keys in a shard's own part of every key space: the workload's, which the preload writes, and those of single operations.
 #[derive(Debug)]
 pub struct OwnKeys {
@@ -143,15 +156,19 @@ impl Workload {
         let transaction = plan.workload.options.transaction;
         let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
         let shared = transaction.is_some_and(|transaction| transaction.shared_keys);
-        let numbering = |turns: Option<Turns>| {
+        let numbering = |turns: Option<Turns>, per_seat: bool| {
             let of_requests = |walk| if shared { walk } else { walk / size };
-            Numbering { size, shared, turns: turns.map(|turns| Turns { walk: turns.walk.map(of_requests), ..turns }) }
+            // Every connection begins with the first of its keys.
+            let walk = |turns: Turns| if per_seat { Some(0) } else { turns.walk.map(of_requests) };
+            Numbering { size, shared, turns: turns.map(|turns| Turns { walk: walk(turns), ..turns }), per_seat }
         };
         let values = Values::new(&plan.workload.values, plan.workload.seed)?;
         Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, stream, turns| {
+            let per_connection = matches!(keys.pattern, KeyPattern::PerConnection { .. });
             // Random patterns need no turns: they can use the request's own number.
-            let turns = turns.filter(|_| keys.pattern == KeyPattern::Sequential);
-            Ok(Pattern::of(keys, plan.shards, stream)?.numbered(numbering(turns)))
+            let turns = turns.filter(|_| per_connection || keys.pattern == KeyPattern::Sequential);
+            let pattern = Pattern::of(keys, plan.shards, plan.connections, stream)?;
+            Ok(pattern.numbered(numbering(turns, per_connection)))
         })
     }
 
@@ -171,6 +188,27 @@ impl Workload {
         }
         let operation = Operation { name: "preload".into(), weight: 1, arguments, keys: None };
         self.walk(plan, operation).map(Some)
+    }
+
+    /// All steps of the preload, repeated ones as often as they are repeated.
+    ///
+    /// # Errors
+    /// Fails if the plan cannot be run.
+    pub fn preload_walks(&self, plan: &TrialPlan) -> Result<Vec<PreloadWalk>, WorkloadError> {
+        let first = self.preload(plan)?;
+        let first = first.map(|workload| PreloadWalk {
+            workload: Arc::new(workload),
+            count: plan.preload_commands(),
+            writes: true,
+        });
+        let mut walks: Vec<_> = first.into_iter().collect();
+        for PreloadStep { keys, arguments, rounds, writes } in &plan.preload_steps {
+            let (arguments, own) = (arguments.clone(), Some(keys.clone()));
+            let workload = self.walk(plan, Operation { name: "preload".into(), weight: 1, arguments, keys: own })?;
+            let walk = PreloadWalk { workload: Arc::new(workload), count: keys.count, writes: *writes };
+            walks.extend((0..*rounds).map(|_| walk.clone()));
+        }
+        Ok(walks)
     }
 
     /// The workload of the last read, with the values of this one: request k reads key k of the followed keys. `None` if no keys are
@@ -268,6 +306,11 @@ impl Workload {
         self.templates[usize::from(operation)].key_number(k)
     }
 
+    /// Passes each key of request `k`, which belongs to `operation`, to `take`. `text` is room for them.
+    pub fn each_key(&self, k: u64, operation: u16, text: &mut Vec<u8>, take: impl FnMut(&[u8])) {
+        self.templates[usize::from(operation)].each_key(k, text, take);
+    }
+
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
         self.mix.draw(k)
@@ -277,7 +320,13 @@ impl Workload {
     #[inline]
     pub fn slot(&self, k: u64, operation: u16) -> u16 {
         let template = &self.templates[usize::from(operation)];
-        template.slot(k).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
+        template.slot(k).unwrap_or_else(|| self.any_slot(k))
+    }
+
+    /// A slot for request `k` that does not depend on its key, uniform over the requests.
+    #[inline]
+    pub fn any_slot(&self, k: u64) -> u16 {
+        self.slots.below(k, crate::cluster::SLOTS as u64) as u16
     }
 
     /// Writes the command of request `k`, which belongs to `operation`, to the beginning of `room`, and returns its length. `room` must

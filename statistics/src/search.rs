@@ -26,6 +26,7 @@ pub const CONFIRMATIONS: u32 = 3;
 /// The most times that the search steps down from an unconfirmed candidate.
 pub const MOST_DOWN: u32 = 5;
 
+/// The most steps of any search.
 pub const MOST_STEPS: usize = 100;
 
 /// The most retries of unusable steps over the whole search.
@@ -42,6 +43,27 @@ pub struct Limits {
     pub max: u64,
     /// The allowed relative error of the answer, such as 0.02; above 0.
     pub tolerance: f64,
+    /// The most steps, at most [`MOST_STEPS`].
+    pub steps: usize,
+}
+
+impl Limits {
+    /// The number of steps of a search in which no step fails by chance.
+    pub fn usual_steps(&self) -> usize {
+        let (mut climbs, mut rate) = (1, self.min.max(1));
+        while rate < self.max {
+            rate = rate.saturating_mul(CLIMB);
+            climbs += 1;
+        }
+        // From a bracket as wide as a climb down to one of half of the tolerance.
+        let (mut halvings, mut width) = (0, if self.max > self.min { (CLIMB as f64).ln() } else { 0.0 });
+        while width > (1.0 + self.tolerance / 2.0).ln() {
+            width /= 2.0;
+            halvings += 1;
+        }
+        // The first bad rate is tried again.
+        climbs + halvings + CONFIRMATIONS as usize + 1
+    }
 }
 
 /// A finished step. `W` describes why it failed, and the limiting factor.
@@ -111,7 +133,7 @@ pub enum Ending<W> {
     NotConfirmed,
     /// Too many steps were unusable; the reason of the last one.
     Unusable(W),
-    /// There were [`MOST_STEPS`] steps.
+    /// There were [`Limits::steps`] steps.
     TooLong,
     /// The record has a step that this search would not have made at that point.
     OtherSearch,
@@ -122,7 +144,7 @@ pub fn next<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> Next<W>
     match replay(limits, steps) {
         (search, Some(ending)) => Next::Done(search.answer(ending)),
         (search, None) => match search.ask() {
-            Next::Step { .. } | Next::Confirm { .. } if steps.len() >= MOST_STEPS => {
+            Next::Step { .. } | Next::Confirm { .. } if steps.len() >= limits.steps => {
                 Next::Done(search.answer(Ending::TooLong))
             }
             next => next,
@@ -140,7 +162,7 @@ pub fn bracket<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Opt
 /// The search after these steps, or up to its ending if that came before the last of them.
 fn replay<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Search<W>, Option<Ending<W>>) {
     let mut search = Search::new(limits);
-    for step in steps.iter().take(MOST_STEPS) {
+    for step in steps.iter().take(limits.steps) {
         match search.ask() {
             Next::Step { rate } | Next::Confirm { rate, .. } if rate == step.rate => search.learn(step),
             Next::Step { .. } | Next::Confirm { .. } => return (search, Some(Ending::OtherSearch)),

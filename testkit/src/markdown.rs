@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::documents::root;
+use crate::documents::{read, root};
 
 /// A fenced block of code.
 pub struct Block {
@@ -47,6 +47,60 @@ pub fn parts(page: &str) -> (String, Vec<Block>) {
     }
     assert!(open.is_none(), "a block of code is not closed: {page}");
     (prose, blocks)
+}
+
+/// A command in a block of code, on one line and without the comment behind it.
+pub struct Typed {
+    pub page: String,
+    /// The line of its page on which its block begins.
+    pub line: usize,
+    pub text: String,
+}
+
+/// The programs that the pages call. Lines of blocks that begin otherwise are output.
+const PROGRAMS: [&str; 10] =
+    ["cargo", "curl", "docker", "export", "helm", "jq", "kubectl", "make", "redisbench", "redisbench-soak"];
+
+/// All commands in the pages' blocks of code.
+pub fn commands() -> Vec<Typed> {
+    let mut found = Vec::new();
+    for page in pages() {
+        for block in parts(&read(&page)).1.into_iter().filter(|block| ["", "sh"].contains(&block.language.as_str())) {
+            let text = block.text.replace("\\\n", " ");
+            let lines = text.lines().map(|line| line.split_once(" #").map_or(line, |(command, _)| command).trim());
+            let called = |line: &&str| line.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word));
+            let typed = |line: &str| Typed { page: page.clone(), line: block.line, text: line.to_owned() };
+            found.extend(lines.filter(called).map(typed));
+        }
+    }
+    found
+}
+
+/// The test that runs a command of the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// `cli/tests/suite/documents.rs`.
+    CommandLine,
+    /// `e2e/tests/kubernetes/documents.rs`.
+    Cluster,
+    /// `e2e/tests/prometheus`, which pipes the operator's metrics into promtool.
+    Prometheus,
+    /// None: targets of the Makefile, its tools, and docker, which no machine of the tests has. Their names and files are checked.
+    Build,
+}
+
+/// None for a command that no test knows how to run.
+pub fn runner(command: &str) -> Option<Runner> {
+    const ALONE: [&str; 7] = ["completion", "explain", "export -f", "init", "local", "report -f", "validate"];
+    let called = command.strip_prefix("kubectl redisbench ").or_else(|| command.strip_prefix("redisbench "));
+    match (called, command.split(' ').next()?) {
+        (Some(called), _) if ALONE.iter().any(|begin| called.starts_with(begin)) => Some(Runner::CommandLine),
+        (None, "jq") => Some(Runner::CommandLine),
+        (Some(_), _) | (None, "helm" | "kubectl") => Some(Runner::Cluster),
+        (None, "curl") => Some(Runner::Prometheus),
+        (None, "cargo" | "docker" | "export" | "make" | "redisbench-soak") => Some(Runner::Build),
+        _ => None,
+    }
 }
 
 /// What the links and pictures of a text lead to.

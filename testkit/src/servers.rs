@@ -293,6 +293,8 @@ impl RedisCluster {
     pub fn add_primary(&mut self) {
         let arguments: Vec<&str> = self.nodes[0].arguments.iter().map(String::as_str).collect();
         let added = RedisServer::start(&arguments);
+        // The highest, so that no other node takes back a slot that this one was given.
+        let _: () = added.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(self.nodes.len() + 1).to_string()]);
         let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
         self.nodes.push(added);
         self.wait_for_nodes();

@@ -207,12 +207,12 @@ pub struct Preparation {
     pub connected: u32,
     /// Connections to open.
     pub connections: u32,
-    /// Keys that this shard has written or found to exist.
+    /// Commands of this shard's preload that succeeded.
     #[serde(deserialize_with = "bounded::count")]
-    pub preloaded_keys: u64,
-    /// Keys that this shard must preload.
+    pub preload_done: u64,
+    /// Commands of this shard's preload.
     #[serde(deserialize_with = "bounded::count")]
-    pub preload_keys: u64,
+    pub preload_commands: u64,
     /// The last temporary obstacle, such as a refused connection.
     #[serde(default, deserialize_with = "bounded::optional_message")]
     pub waiting_for: Option<String>,

@@ -39,7 +39,15 @@ impl Snapshot {
         if let Some(lateness) = &self.latency.lateness {
             histogram("lateness", lateness, Kind::Request)?;
         }
+        if let Some(client) = &self.client {
+            count("processor time of the client", client.user_nanoseconds)?;
+            count("processor time of the client in the kernel", client.system_nanoseconds)?;
+            count("context switches of the client", client.context_switches)?;
+            count("memory of the client", client.peak_bytes)?;
+        }
         self.check_verification()?;
+        self.check_churn()?;
+        self.check_cache()?;
         self.check_operations()?;
         self.check_nodes()?;
         let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
@@ -67,7 +75,15 @@ impl Snapshot {
                 equal("service times of a node in a second", service.count(), requests - errors)?;
                 of_nodes = of_nodes.saturating_add(*requests);
             }
-            all.add(&span.counts());
+            let counts = span.counts();
+            at_most("bytes sent by operation in a second", counts.sent_bytes, "bytes sent", span.sent_bytes)?;
+            at_most(
+                "bytes received by operation in a second",
+                counts.received_bytes,
+                "bytes received",
+                span.received_bytes,
+            )?;
+            all.add(&counts);
             warmup.add(&span.warmup);
             sent = sent.saturating_add(span.sent_bytes);
             received = received.saturating_add(span.received_bytes);
@@ -180,6 +196,25 @@ impl Snapshot {
         at_most("the time of a finding", last, "any clock", LARGEST_INSTANT_NANOSECONDS)
     }
 
+    fn check_churn(&self) -> Result<(), String> {
+        let Some(churn) = &self.churn else { return Ok(()) };
+        count("closed connections", churn.closed)?;
+        equal("connect times", histogram("connect times", &churn.connect, Kind::Request)?, churn.made)?;
+        let Some(handshakes) = &churn.tls_handshake else { return Ok(()) };
+        let handshakes = histogram("TLS handshakes", handshakes, Kind::Request)?;
+        at_most("TLS handshakes", handshakes, "connections made", churn.made)
+    }
+
+    fn check_cache(&self) -> Result<(), String> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        let counts = &cache.counts;
+        counts.all().into_iter().try_for_each(|number| count("what a cache counted", number))?;
+        at_most("stale hits", counts.stale_hits, "hits", counts.hits)?;
+        at_most("invalidations of other keys", counts.not_cached, "invalidations", counts.invalidations)?;
+        let timed = histogram("invalidation times", &cache.invalidation, Kind::Request)?;
+        at_most("invalidation times", timed, "invalidations", counts.invalidations)
+    }
+
     fn check_operations(&self) -> Result<(), String> {
         if self.operations.is_empty() {
             return Ok(());
@@ -193,6 +228,10 @@ impl Snapshot {
         equal("succeeded", over_all("succeeded", |tally| tally.succeeded)?, self.total.succeeded)?;
         equal("errors", over_all("errors", |tally| tally.errors)?, self.total.errors)?;
         equal("unsent", over_all("unsent", |tally| tally.unsent)?, self.total.unsent)?;
+        let sent = over_all("bytes sent", |tally| tally.sent_bytes)?;
+        at_most("bytes sent by operation", sent, "bytes sent", self.total.sent_bytes)?;
+        let received = over_all("bytes received", |tally| tally.received_bytes)?;
+        at_most("bytes received by operation", received, "bytes received", self.total.received_bytes)?;
         // Requests that are due but not yet taken from the schedule belong to no operation.
         let scheduled = over_all("scheduled", |tally| tally.scheduled)?;
         at_most("scheduled by operation", scheduled, "scheduled", self.total.scheduled)

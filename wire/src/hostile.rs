@@ -12,8 +12,9 @@ use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::{self, LARGEST_COUNT};
 use crate::plan::tests::plan;
 use crate::snapshot::{
-    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, ServerCommands, ServerCpu,
-    ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
+    Cache, CacheCounts, Churn, ClientUsage, ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally,
+    OperationTally, Series, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally,
+    Verification, Window,
 };
 use crate::strain::{Shares, Strain};
 use crate::timeline::{Coarse, Outcomes, Span, Timeline};
@@ -232,6 +233,12 @@ fn strain() -> Strain {
 fn snapshots() -> Vec<Vec<u8>> {
     let values = [1_000, 2_000, 3_000_000];
     let full = Snapshot {
+        client: Some(ClientUsage {
+            version: "redis-rs 1".into(),
+            connections: 4,
+            callers: 8,
+            ..ClientUsage::default()
+        }),
         sequence: 9,
         shard: 1,
         attempt: 2,
@@ -282,6 +289,23 @@ fn snapshots() -> Vec<Vec<u8>> {
                 at_nanoseconds: 12_000_000_000,
             }],
             ..Verification::default()
+        }),
+        cache: Some(Cache {
+            counts: CacheCounts {
+                hits: 9,
+                stale_hits: 1,
+                misses: 3,
+                invalidations: 4,
+                not_cached: 1,
+                ..CacheCounts::default()
+            },
+            invalidation: EncodedHistogram::encode(&recorded(Kind::Request, &values)).unwrap(),
+        }),
+        churn: Some(Churn {
+            made: 3,
+            closed: 2,
+            connect: EncodedHistogram::encode(&recorded(Kind::Request, &values)).unwrap(),
+            tls_handshake: None,
         }),
         generator: Generator { host: "n1".into(), workers: 1, strain: Some(strain()), ..Generator::default() },
         topology: topology(),

@@ -11,8 +11,11 @@
 
 mod answer;
 mod bounded;
+mod cache;
 mod call;
 mod check;
+mod churn;
+mod client;
 mod credential;
 pub mod histogram;
 pub mod limits;

@@ -2,6 +2,8 @@
 //! makes and checks it; every shard receives the same plan and derives its own part.
 
 mod basic;
+mod caching;
+mod client;
 mod load;
 mod options;
 mod part;
@@ -13,11 +15,15 @@ mod workload;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
+pub use caching::{CacheScope, Caching, CachingMode};
+pub use client::{Client, Library, Pool, RedisRsConnection, Runtime};
+pub use load::{Arrival, Bound, Lifetime, LifetimeLimit, LifetimeSpread, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
 pub use part::ShardPlan;
 pub use reads::{READS, only_reads};
-pub use target::{AddressMapping, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust};
+pub use target::{
+    AddressMapping, Distribution, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust,
+};
 pub use verify::{Followed, Role, Verify};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
@@ -36,16 +42,25 @@ pub struct TrialPlan {
     pub workload: Workload,
     /// The data to write before the trial.
     pub preload: Preload,
+    /// Commands to send after it, one step after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preload_steps: Vec<PreloadStep>,
     /// The checks of replies.
     #[serde(default)]
     pub verify: Verify,
     /// Closed loop, or open loop with its rate.
     pub load: Load,
+    /// The client library that sends the requests. None is the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
     /// Connections of all shards, at least one for each.
     pub connections: u32,
     /// The most new connections per second of all shards, at least 1. None is unlimited. Each worker opens its connections evenly, at its
     /// share of the rate.
     pub connect_rate: Option<u32>,
+    /// When connections are closed and made again. None keeps them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_lifetime: Option<Lifetime>,
     /// The speed of the preload.
     #[serde(default)]
     pub preload_pace: PreloadPace,
@@ -78,7 +93,12 @@ pub struct TrialPlan {
 }
 
 impl TrialPlan {
-    /// The number of commands that the preload of all shards sends.
+    /// Whether data is written before the trial.
+    pub fn has_preload(&self) -> bool {
+        self.preload != Preload::None || !self.preload_steps.is_empty()
+    }
+
+    /// The number of commands that the preload of all shards sends before its steps.
     pub fn preload_commands(&self) -> u64 {
         match &self.preload {
             Preload::None => 0,
@@ -111,6 +131,21 @@ pub enum Preload {
         /// The command's arguments, as in an operation.
         arguments: Vec<Vec<Part>>,
     },
+}
+
+/// A command for every key of a key space. Each shard and worker has the same keys in all steps of a key space, and begins a step when its
+/// part of the one before is complete. So a key's commands are in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreloadStep {
+    /// The keys, which are walked in order.
+    pub keys: Keys,
+    /// The command's arguments, as in an operation.
+    pub arguments: Vec<Vec<Part>>,
+    /// How often it is sent for each key, at least once.
+    pub rounds: u32,
+    /// Whether its keys count as written: once, although they take several steps.
+    pub writes: bool,
 }
 
 /// The speed of the preload.
@@ -161,7 +196,7 @@ pub struct Measurement {
 pub struct Limits {
     /// From the start instant until Finished.
     pub trial_nanoseconds: u64,
-    /// In phase Armed without a start.
+    /// In phase Armed without a start or contact.
     pub armed_nanoseconds: u64,
     /// In phase Finished or Failed without contact. The clock starts when the phase does.
     pub finished_nanoseconds: u64,

@@ -95,9 +95,16 @@ pub struct ServerCpu {
     pub max_basis_points: u32,
     /// The wall time between the first and the last answer.
     pub nanoseconds: u64,
+    /// Of that time, between two consecutive answers with a share of at least [`Self::FULL_BASIS_POINTS`]. 0 from older shards.
+    pub full_nanoseconds: u64,
     /// The share of that time in which its event loop did not sleep, in hundredths of a per cent. Includes waits for disk and CPU. None for
     /// servers before 7.2, which do not report it.
     pub event_loop_basis_points: Option<u32>,
+}
+
+impl ServerCpu {
+    /// The share from which on a server is full: it could do at most 5 % more. Redis sleeps when idle, so running time is work.
+    pub const FULL_BASIS_POINTS: u32 = 9_500;
 }
 
 /// Commands that a server executed: the difference of two answers to `INFO commandstats`.

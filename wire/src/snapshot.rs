@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::cache::{Cache, CacheCounts};
+pub use crate::churn::Churn;
+pub use crate::client::ClientUsage;
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending, delay_step};
 pub use crate::server_stats::{ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats};
@@ -56,6 +59,15 @@ pub struct Snapshot {
     /// Results of checking replies. None if nothing is checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
+    /// Counts of client-side caches. None without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// Connections made while measuring. None if connections have no lifetime.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Churn>,
+    /// What a client library cost. None for the engine, and before the load has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientUsage>,
     /// The load generator's measurements of itself.
     pub generator: Generator,
     /// Changes and outages of the target.
@@ -133,7 +145,8 @@ pub struct OperationTally {
     /// The name in the plan.
     #[serde(deserialize_with = "bounded::name")]
     pub name: String,
-    /// Its requests. Bytes are 0, because only the total counts them.
+    /// Its requests. Its bytes are those of its commands, their fills and the replies. The total has more: PING, ASKING and messages that
+    /// answer no request.
     pub tally: Tally,
     /// Nil replies: misses, for commands that read.
     pub nil_replies: u64,

@@ -31,7 +31,7 @@ pub fn kept_spans(parts: usize) -> usize {
     (PARTS / parts.max(1)).clamp(FEWEST_SPANS, SPANS)
 }
 
-/// The outcomes of one span's requests.
+/// The outcomes of one span's requests, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcomes {
@@ -56,6 +56,12 @@ pub struct Outcomes {
     /// Succeeded, but longer than the histogram's highest value.
     #[serde(skip_serializing_if = "is_zero")]
     pub overflow: u64,
+    /// Bytes of their commands that were written while measuring.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sent_bytes: u64,
+    /// Bytes of their replies that were read while measuring.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub received_bytes: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -74,6 +80,8 @@ impl Outcomes {
             unsent: tally.unsent,
             late: tally.late,
             overflow: tally.overflow,
+            sent_bytes: tally.sent_bytes,
+            received_bytes: tally.received_bytes,
         }
     }
 
@@ -102,6 +110,8 @@ impl Outcomes {
             unsent: op(self.unsent, other.unsent),
             late: op(self.late, other.late),
             overflow: op(self.overflow, other.overflow),
+            sent_bytes: op(self.sent_bytes, other.sent_bytes),
+            received_bytes: op(self.received_bytes, other.received_bytes),
         }
     }
 }
@@ -194,7 +204,7 @@ impl Span {
 
     /// An upper estimate of its size as JSON, in bytes.
     pub fn weight(&self) -> usize {
-        let part = |part: &Part| 200 + part.response.weight() + part.service.weight() + part.error_replies.weight();
+        let part = |part: &Part| 270 + part.response.weight() + part.service.weight() + part.error_replies.weight();
         let node = |node: &NodePart| 100 + node.address.len() + node.service.weight();
         300 + self.parts.iter().map(part).sum::<usize>() + self.nodes.iter().map(node).sum::<usize>()
     }

@@ -9,13 +9,13 @@ use super::spec::NAME_PATTERN;
 /// Minimum number of pairs: fewer could only show differences that need no test.
 pub const FEWEST_PAIRS: u32 = 5;
 
-/// Compares targets with one of them: faster, slower or the same. Their trials alternate, A B B A B A A B and so on, so that changes over
+/// Compares targets, or clients, with one of them: faster, slower or the same. Their trials alternate, A B B A B A A B and so on, so that changes over
 /// time affect all of them: `repeats.count` trials of each, at least 5, for each setting of `sweep` or of several presets. Or compares with
 /// a previous benchmark, whose trials did not alternate with these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonSpec {
-    /// Name of the target that the others are compared with. Exactly one of this and `benchmark` is set.
+    /// Name of the target or client that the others are compared with. Exactly one of this and `benchmark` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub baseline: Option<String>,
@@ -25,7 +25,7 @@ pub struct ComparisonSpec {
     #[schemars(length(min = 1, max = 46), pattern(NAME_PATTERN))]
     pub benchmark: Option<String>,
     /// Primary metric of the comparison. The others are tested too, with a correction for their number (Holm), because among many metrics
-    /// one differs by chance. Default `Throughput`.
+    /// one differs by chance. Default `Throughput`, the only one with `search`: it compares the rates found.
     #[serde(default)]
     pub metric: ComparisonMetric,
     /// Confidence in hundredths of a percent, 5000 to 9999. Default 9500: one of twenty comparisons of identical targets reports a
@@ -54,11 +54,14 @@ pub enum ComparisonMetric {
     P99,
     /// 99.9th percentile of response time.
     P999,
+    /// Processor time of the shards per request, with `load.clients`.
+    CpuPerRequest,
 }
 
 impl ComparisonMetric {
     /// All metrics, in order of declaration.
-    pub const ALL: [Self; 5] = [Self::Throughput, Self::MeanResponseTime, Self::P50, Self::P99, Self::P999];
+    pub const ALL: [Self; 6] =
+        [Self::Throughput, Self::MeanResponseTime, Self::P50, Self::P99, Self::P999, Self::CpuPerRequest];
 }
 
 fn default_confidence() -> u32 {

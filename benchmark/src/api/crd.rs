@@ -24,8 +24,12 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     schema["properties"]["metadata"] = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let fields = experiment::sweepable(&schema["properties"]["spec"]);
     schema["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"] = fields.into();
-    let spec = schema["properties"]["spec"]["properties"].as_object();
-    let fields: Vec<String> = spec.into_iter().flat_map(Map::keys).cloned().collect();
+    let spec = &schema["properties"]["spec"];
+    let is_required =
+        |field: &String| spec["required"].as_array().is_some_and(|all| all.iter().any(|one| one == field));
+    let fields = spec["properties"].as_object().into_iter().flatten();
+    let fields: Vec<(String, bool)> =
+        fields.map(|(field, schema)| (field.clone(), is_required(field) || !schema["default"].is_null())).collect();
     rules::define(schema, &fields);
     let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
     for (map, length) in [("labels", LABEL_LENGTH), ("nodeSelector", LABEL_LENGTH), ("annotations", ANNOTATION_LENGTH)]

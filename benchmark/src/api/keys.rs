@@ -6,6 +6,7 @@ use redisbench_wire::plan::{self, HotKeys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::RedisBenchmarkSpec;
 use super::problem::Problem;
 
 /// A decimal number above 0 and below 100 in at most 8 characters, and so with at most 6 decimals.
@@ -71,6 +72,10 @@ pub struct KeyPatternSpec {
     /// mean, `Zipf` by popularity, and `HotSet` mostly from a hot part. Default `Uniform`.
     #[serde(default, rename = "type")]
     pub kind: KeyPatternType,
+    /// Whether each connection walks on its own, as with memtier: with `Sequential` all keys, with `Partitioned` its own part. With `mix`
+    /// `Ratio`, a connection's reads take the keys that it wrote. Requires a closed loop and a Standalone or Sentinel target. Default false.
+    #[serde(default)]
+    pub per_connection: bool,
     /// Settings for type `Gaussian`. Not set by default: the defaults of its fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaussian: Option<GaussianSpec>,
@@ -223,9 +228,51 @@ pub(super) fn check_gaussian(keys: &KeysSpec, field: &str, problems: &mut Vec<Pr
     }
 }
 
+/// Reports fewer keys than connections that each walk their own part.
+pub(super) fn each_connection(count: impl fmt::Display, connections: impl fmt::Display) -> String {
+    format!("is {count}, and must be at least load.connections, which is {connections}: every connection needs one")
+}
+
+/// Checks the keys of operations where connections walk on their own.
+pub(super) fn check_per_connection(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let workload = &spec.workload;
+    let own = workload.operations.iter().map(|operation| operation.keys.as_ref().map(|own| own.over(&workload.keys)));
+    let all: Vec<_> = own.map(|own| (own.is_some(), own.unwrap_or_else(|| workload.keys.clone()))).collect();
+    if !all.iter().any(|(_, keys)| keys.pattern.per_connection) {
+        return;
+    }
+    let (size, most) = (spec.workload.transaction.size, plan::Workload::APART);
+    if u64::from(size) * u64::from(spec.load.connections) > most {
+        let message = format!(
+            "times load.connections, which is {}, must be at most {most} with perConnection: lower one of the two",
+            spec.load.connections
+        );
+        problems.push(Problem::new("spec.workload.transaction.size", size, message));
+    }
+    for (index, (is_own, keys)) in all.iter().enumerate() {
+        let field = if *is_own { format!("operations[{index}].keys") } else { "keys".to_owned() };
+        let KeyPatternSpec { kind, per_connection, .. } = keys.pattern;
+        let walks = matches!(kind, KeyPatternType::Sequential | KeyPatternType::Partitioned);
+        if walks && !per_connection {
+            let message = "must be true if it is for another operation, because each connection then numbers its own requests: set \
+                           it, or remove the other";
+            problems.push(Problem::new(format!("spec.workload.{field}.pattern.perConnection"), false, message));
+        }
+        // Those of `workload.keys` have a rule.
+        let connections = u64::from(spec.load.connections);
+        if *is_own && per_connection && kind == KeyPatternType::Partitioned && keys.count < connections {
+            let message = each_connection(keys.count, connections);
+            problems.push(Problem::new(format!("spec.workload.{field}.count"), "", message));
+        }
+    }
+}
+
 fn pattern(keys: &KeysSpec) -> plan::KeyPattern {
-    let KeyPatternSpec { kind, gaussian, zipf, hot_set } = &keys.pattern;
+    let KeyPatternSpec { kind, per_connection, gaussian, zipf, hot_set } = &keys.pattern;
     match (kind, zipf, hot_set) {
+        (KeyPatternType::Sequential | KeyPatternType::Partitioned, ..) if *per_connection => {
+            plan::KeyPattern::PerConnection { partitioned: *kind == KeyPatternType::Partitioned }
+        }
         (KeyPatternType::Sequential, ..) => plan::KeyPattern::Sequential,
         (KeyPatternType::Partitioned, ..) => plan::KeyPattern::Partitioned,
         (KeyPatternType::Gaussian, ..) => {

@@ -17,6 +17,16 @@ const LONGEST: Duration = Duration::from_secs(48 * 3600);
 /// The longest preload. A Job that runs a day longer than planned is terminated.
 const LONGEST_PRELOAD: Duration = Duration::from_secs(24 * 3600);
 
+impl RedisBenchmarkSpec {
+    /// The names of what a comparison compares: clients if there are several, otherwise targets.
+    pub fn subjects(&self) -> Vec<&str> {
+        if self.load.clients.len() > 1 {
+            return self.load.clients.iter().map(|client| client.name.as_str()).collect();
+        }
+        self.targets.iter().map(|target| target.name.as_str()).collect()
+    }
+}
+
 impl LoadSpec {
     pub(super) fn concurrency(&self) -> Option<u32> {
         self.closed_loop.and_then(|closed| closed.concurrency)

@@ -3,6 +3,8 @@
 
 #![warn(missing_docs)]
 
+pub mod caching;
+pub mod client;
 mod command;
 pub mod comparison;
 mod crd;
@@ -12,10 +14,12 @@ pub mod experiment;
 mod fill;
 pub mod keys;
 mod labels;
+pub mod lifetime;
 mod limit;
 mod load;
 mod measurement;
 mod placeholder;
+pub mod preload;
 pub mod preset;
 mod problem;
 mod reads;

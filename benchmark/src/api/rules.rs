@@ -96,8 +96,8 @@ fn evaluate(rules: &CompiledSchema, object: &Value, old: Option<&Value>) -> Vec<
     found
 }
 
-/// Adds the rules of a definition to the schema of an object whose spec has these fields.
-pub(super) fn define(schema: &mut Value, fields: &[String]) {
+/// Adds the rules of a definition to the schema of an object whose spec has these fields, each with whether it is always set.
+pub(super) fn define(schema: &mut Value, fields: &[(String, bool)]) {
     add(schema, &[immutability(fields)]);
     add(schema, &RULES);
     add(schema, &commands::all());
@@ -119,13 +119,16 @@ fn add(schema: &mut Value, rules: &[Rule]) {
 
 /// The rule that makes the spec immutable once `status.runId` exists, generated from its fields. A rule per field would miss fields that
 /// are added or removed, and optional chaining exceeds the cost budget.
-fn immutability(fields: &[String]) -> Rule {
-    let fields = fields.iter().filter(|field| !MUTABLE.contains(&field.as_str()));
+fn immutability(fields: &[(String, bool)]) -> Rule {
+    let fields = fields.iter().filter(|(field, _)| !MUTABLE.contains(&field.as_str()));
     let same: Vec<String> = fields
-        .map(|f| {
-            format!(
-                "has(self.spec.{f}) == has(oldSelf.spec.{f}) && (!has(self.spec.{f}) || self.spec.{f} == oldSelf.spec.{f})"
-            )
+        .map(|(f, always)| {
+            let same = format!("self.spec.{f} == oldSelf.spec.{f}");
+            if *always {
+                same
+            } else {
+                format!("has(self.spec.{f}) == has(oldSelf.spec.{f}) && (!has(self.spec.{f}) || {same})")
+            }
         })
         .collect();
     let condition = format!("!has(oldSelf.status) || !has(oldSelf.status.runId) || ({})", same.join(" && "));

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use redisbench_statistics::search::{self, Arrivals, Limits};
+use redisbench_statistics::search::{self, Arrivals, Limits, MOST_STEPS};
 use redisbench_wire::plan::Arrival;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
+use super::experiment::MOST_TRIALS;
 use super::problem::Problem;
 use super::spec::RedisBenchmarkSpec;
 use super::threshold::QUANTILE_PATTERN;
@@ -17,7 +18,7 @@ const WHOLE: f64 = 10_000.0;
 
 /// Searches for the highest rate at which an objective holds. Each step is one trial. The search doubles the rate from the lowest one, then
 /// bisects, then confirms the answer with three new trials. A step measures for at least 10s, longer if the quantile needs it, and at least
-/// for `load.duration`.
+/// for `load.duration`. With `sweep`, several targets, presets or repeats, up to 10 searches run one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSpec {
@@ -98,6 +99,24 @@ pub struct Search {
 /// Longest measurement that a step may need.
 const LONGEST_STEP: Duration = HOUR;
 
+/// Steps that each of several searches can take.
+pub const FEWEST_STEPS: u64 = 25;
+
+/// Maximum searches of a benchmark.
+pub const MOST_SEARCHES: u64 = MOST_TRIALS / FEWEST_STEPS;
+
+/// Number of searches of `spec`, if it has a search: one for each combination of target or client, swept values, preset and repeat.
+pub fn searches(spec: &RedisBenchmarkSpec) -> u64 {
+    let sweep = spec.sweep.iter().map(|entry| entry.values.len());
+    let parts = sweep.chain([spec.subjects().len(), spec.workload.preset.len().max(1)]);
+    parts.fold(u64::from(spec.repeats.count), |searches, part| searches.saturating_mul(part as u64))
+}
+
+/// The most steps of each of `searches`.
+fn most_steps(searches: u64) -> usize {
+    usize::try_from(MOST_TRIALS / searches.max(1)).unwrap_or(MOST_STEPS).min(MOST_STEPS)
+}
+
 /// Checks `spec.search`. Returns none if it is invalid.
 pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &mut Vec<Problem>) -> Option<Search> {
     let before = problems.len();
@@ -120,7 +139,25 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         problems.push(Problem::new("spec.search.rate.min", rate.min, message));
     }
     let tolerance = f64::from(rate.tolerance_basis_points) / WHOLE;
-    let limits = Limits { min: rate.min, max: rate.max, tolerance };
+    let searches = searches(spec);
+    if searches > MOST_SEARCHES {
+        let message = format!(
+            "runs {searches} times, once for each combination of sweep, targets or clients, workload.preset and repeats.count; the \
+             maximum is {MOST_SEARCHES}, with {FEWEST_STEPS} steps each: remove values, or lower repeats.count"
+        );
+        problems.push(Problem::new("spec.search", "", message));
+        return None;
+    }
+    let limits = Limits { min: rate.min, max: rate.max, tolerance, steps: most_steps(searches) };
+    let usual = limits.usual_steps();
+    if searches > 1 && usual > limits.steps {
+        let message = format!(
+            "is a range that takes up to {usual} steps from search.rate.min, {}, with this tolerance, but each of the \
+             {searches} searches can take {}: narrow the range, or raise search.rate.toleranceBasisPoints",
+            rate.min, limits.steps
+        );
+        problems.push(Problem::new("spec.search.rate.max", rate.max, message));
+    }
     (problems.len() == before).then_some(Search { objective, limits, arrivals })
 }
 

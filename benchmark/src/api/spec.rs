@@ -9,9 +9,11 @@ use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::client::ClientSpec;
 use super::comparison::ComparisonSpec;
 use super::duration::GoDuration;
 use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
+use super::lifetime::ConnectionLifetimeSpec;
 pub use super::measurement::{BreakdownKind, MeasurementSpec};
 use super::safety::SafetySpec;
 use super::search::SearchSpec;
@@ -163,11 +165,21 @@ pub struct LoadSpec {
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: u32,
+    /// Clients that send the requests, up to 8. Two or more are compared as set in `comparison`. Not set by default: the engine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 8),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub clients: Vec<ClientSpec>,
     /// Maximum new connections per second of the whole benchmark, 1 to 1000000, for servers that limit it, such as managed ones. Reconnects
     /// count too. Not set by default: no rate limit, but at most 64 at a time per worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connect_rate: Option<u32>,
+    /// Lifetime of connections, which are then closed and made again. Not set by default: connections are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_lifetime: Option<ConnectionLifetimeSpec>,
     /// Maximum requests in flight per connection, 1 to 10000. Default 1.
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 10_000))]

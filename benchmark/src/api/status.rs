@@ -1,7 +1,10 @@
 //! `status`: the operator's report. Integers carry their unit in the name; `summary` is for people.
 
+mod cache;
 mod cell;
+mod client;
 mod comparison;
+mod connections;
 mod progress;
 mod result;
 mod search;
@@ -16,15 +19,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use cache::CacheResult;
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
+pub use client::ClientResult;
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
+pub use connections::ConnectionsResult;
 pub use progress::{NodeProgress, Progress, ShardProgress};
 pub use result::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, Latencies, LoadResult, NodeResult, NodeRole,
     OperationResult, Percentile, PreloadResult, Requests, ServerResult, StageResult, Throughput, TrialResult,
     Truncated,
 };
-pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
+pub use search::{CellSearch, SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{TopologyChange, TopologyStatus, Unavailability};
@@ -105,6 +111,10 @@ pub struct RedisBenchmarkStatus {
     /// The result of a search; while it runs, the result so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchResult>,
+    /// The results of several searches, one for each cell and repeat, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub searches: Vec<CellSearch>,
     /// The ConfigMaps that hold the full result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

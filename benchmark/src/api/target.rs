@@ -1,6 +1,6 @@
 //! `spec.targets`: the Redis under test. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan::{self, Protocol, ReadFrom, TlsVersion, Topology};
+use redisbench_wire::plan::{self, Distribution, Protocol, ReadFrom, TlsVersion, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,13 @@ pub struct TargetSpec {
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
     /// `Standalone` is one server, `Cluster` is Redis Cluster, `Sentinel` is the primary that Redis Sentinel reports, also after a
-    /// failover. The run fails if the target is of another type.
+    /// failover. `Pool` is several servers at once that form no cluster: client-side sharding, active-active sites, proxies of one Redis,
+    /// or all pods of a headless Service. The run fails if the target is of another type.
     #[serde(rename = "type")]
     pub kind: Topology,
     /// Addresses of the target, as `host:port`; IPv6 in brackets. Exactly one for type Standalone. Up to 32 for a Cluster: any that replies
-    /// reports the other nodes. Up to 32 sentinels for type Sentinel: any that replies reports the primary. Names are resolved again on
+    /// reports the other nodes. Up to 32 sentinels for type Sentinel: any that replies reports the primary. Up to 32 for a Pool: all of
+    /// them, and of a name with several addresses every address (IPv4, if it has any), are loaded at once. Names are resolved again on
     /// reconnect. `kubectl redisbench local` also accepts `unix:/path` for a Standalone.
     #[schemars(
         length(min = 1, max = 32),
@@ -43,6 +45,9 @@ pub struct TargetSpec {
     /// Settings for type `Sentinel`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<SentinelSpec>,
+    /// Settings for type `Pool`, required for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolSpec>,
     /// Protocol of the load, `RESP2` or `RESP3`. RESP3 requires Redis 6 or later. Default `RESP2`.
     #[serde(default)]
     pub protocol: Protocol,
@@ -87,6 +92,17 @@ pub struct AddressMappingSpec {
     /// `host:port` to connect to.
     #[schemars(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN))]
     pub reachable: String,
+}
+
+/// Settings for several servers at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSpec {
+    /// Distribution of the requests. `ByKey`: the key selects the server, as client-side sharding does: by its hash slot as in Redis
+    /// Cluster, of which each server gets an equal range in the order of `endpoints`. All keys of a command must be in one slot. `Even`:
+    /// every server gets an equal share of the requests, whatever the key, so all must hold the same data: proxies of one Redis,
+    /// active-active sites. Required.
+    pub distribution: Distribution,
 }
 
 /// Settings for Redis Sentinel.
@@ -238,6 +254,15 @@ impl TargetSecrets {
     }
 }
 
+/// A target whose servers each have a part of the keys, so that all keys of a command must be in one slot.
+pub(super) fn keyed(targets: &[TargetSpec]) -> Option<&TargetSpec> {
+    targets.iter().find(|target| match target.kind {
+        Topology::Cluster => true,
+        Topology::Pool => target.pool.is_some_and(|pool| pool.distribution == Distribution::ByKey),
+        Topology::Standalone | Topology::Sentinel => false,
+    })
+}
+
 /// Rejects targets that only a local run can reach; the API server's schema refuses them too.
 pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
     let endpoints =
@@ -265,6 +290,7 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
             })
             .collect(),
         read_from: target.cluster.as_ref().map(|cluster| cluster.read_from).unwrap_or_default(),
+        distribution: target.pool.map(|pool| pool.distribution).unwrap_or_default(),
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
         sentinels: target.sentinel.as_ref().and_then(sentinels),
         protocol: target.protocol,

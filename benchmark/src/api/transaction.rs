@@ -1,6 +1,6 @@
 //! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan::{self, Topology};
+use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use super::problem::Problem;
 use super::reads;
 use super::script;
 use super::spec::RedisBenchmarkSpec;
+use super::target;
 use super::validate::{Durations, MILLISECOND, MINUTE};
 
 /// Turns every request into a transaction: MULTI, `size` commands of the request's operation, and EXEC. A transaction is one request with
@@ -72,8 +73,8 @@ pub(super) fn check_transaction(
         return None;
     }
     let shared_keys = keys == TransactionKeys::Shared;
-    let is_cluster = spec.targets.iter().any(|target| target.kind == Topology::Cluster);
-    for (index, operation) in operations.iter().enumerate().filter(|_| is_cluster && size > 1) {
+    let slotted = target::keyed(&spec.targets).is_some();
+    for (index, operation) in operations.iter().enumerate().filter(|_| slotted && size > 1) {
         let own = spec.workload.operations.get(index).and_then(|operation| operation.keys.as_ref());
         let prefix = own.and_then(|keys| keys.prefix.as_ref()).unwrap_or(&spec.workload.keys.prefix);
         // What is wrong with their number was said before.
@@ -81,8 +82,8 @@ pub(super) fn check_transaction(
         if !placeholder::stays_in_a_slot(keys, prefix, shared_keys) {
             let field = format!("spec.workload.operations[{index}].command");
             let command = spec.workload.operations.get(index).map_or("", |operation| &operation.command);
-            let message = "uses a different key for each command of a transaction, and a Cluster refuses keys of different \
-                           slots: give keys.prefix a hash tag, such as {rb}:, or set spec.workload.transaction.keys to \
+            let message = "uses a different key for each command of a transaction, and a Cluster, or a Pool with \
+                           distribution ByKey, has keys of different slots on different servers: give keys.prefix a hash tag, such as {rb}:, or set spec.workload.transaction.keys to \
                            Shared";
             problems.push(Problem::new(field, command, message));
         }

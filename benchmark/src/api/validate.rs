@@ -4,18 +4,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::{self, Bound, Topology, TrialPlan};
+use redisbench_wire::plan::{self, Bound, TrialPlan};
 use serde_json::{Value, json};
 
+use super::caching;
+use super::client;
 use super::command::{self, Meaning};
 use super::crd;
 use super::duration::GoDuration;
 use super::fill;
 use super::keys::{self, KeyPatternType, KeysSpec};
+use super::lifetime;
 use super::limit::watches_nodes;
 use super::load;
 use super::measurement;
 use super::placeholder;
+use super::preload;
 use super::problem::Problem;
 use super::rules;
 use super::safety;
@@ -47,9 +51,12 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     }
     let target = spec.targets.first().map(|target| target::check(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
+    let preload_steps = preload::check(spec, &workload, &mut problems);
     let load = load::check_load(&spec.load, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
     let measurement = measurement::check(&spec.measurement, &mut problems);
+    let connection_lifetime = lifetime::check(spec, &mut problems);
+    let chosen = client::check(spec, &mut problems);
     let percentiles = measurement::percentiles(&spec.measurement, &mut problems);
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
@@ -76,14 +83,17 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::Always => plan::Preload::Always,
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
+        preload_steps,
         preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
         verify: spec.verify.mode,
         load,
-        connections: spec.load.connections,
+        client: chosen.client,
+        connections: chosen.connections,
         connect_rate: spec.load.connect_rate,
+        connection_lifetime,
         pipeline: spec.load.pipeline,
         pipeline_mode: spec.load.pipeline_mode,
-        concurrency: spec.load.concurrency(),
+        concurrency: chosen.concurrency,
         warmup_nanoseconds: nanoseconds(warmup),
         settle: spec.load.warmup_ends == WarmupEnds::WhenSettled,
         bound,
@@ -136,7 +146,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         // Of each a spec without it is made first: see `plan::compile`.
         problems.push(Problem::new("spec.workload.preset", preset.join(", "), "is more than one trial"));
     }
-    let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
+    let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, "spec.workload.values.ttl", problems));
     if let Some(ttl) = &values.ttl
         && spec.workload.on_miss == OnMiss::Ignore
         && !operations.iter().any(|operation| operation.command.contains("__ttl__"))
@@ -147,7 +157,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     let context = OperationContext {
         keys,
         meaning: Meaning { ttl, scripts: &spec.workload.scripts },
-        cluster: spec.targets.iter().any(|target| target.kind == Topology::Cluster),
+        slotted: target::keyed(&spec.targets).is_some(),
         allow_destructive: spec.safety.allow_destructive,
         pipeline: spec.load.pipeline,
     };
@@ -165,6 +175,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         scripts,
         functions,
         in_turns: spec.workload.mix == Mix::Ratio,
+        caching: caching::check(spec, &operations, problems),
     };
     plan::Workload {
         operations,
@@ -179,7 +190,8 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
 struct OperationContext<'a> {
     keys: &'a KeysSpec,
     meaning: Meaning<'a>,
-    cluster: bool,
+    /// Some target has slots, and all keys of a command must be in one.
+    slotted: bool,
     allow_destructive: bool,
     pipeline: u32,
 }
@@ -214,9 +226,10 @@ fn check_operation(
         problems.push(Problem::new(&field, &operation.command, problem));
         &[]
     });
-    if context.cluster && !placeholder::share_a_slot(keys, own_prefix.unwrap_or(&context.keys.prefix)) {
-        let message = "has keys that may lie in different slots of a Cluster, which refuses such commands: give keys.prefix \
-                       a hash tag, such as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b";
+    if context.slotted && !placeholder::share_a_slot(keys, own_prefix.unwrap_or(&context.keys.prefix)) {
+        let message = "has keys that may lie in different slots, and a Cluster, or a Pool with distribution ByKey, has them on \
+                       different servers: give keys.prefix a hash tag, such as {rb}:, or put what they share in braces, \
+                       such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
     }
     let own = operation.keys.as_ref().map(|own| {
@@ -255,10 +268,12 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Prob
     load::check_connect_rate(spec, problems);
     load::check_preload_rate(spec, problems);
     let in_turns = spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1;
-    let partitioned = |keys: &KeysSpec| keys.pattern.kind == KeyPatternType::Partitioned;
+    keys::check_per_connection(spec, problems);
+    let partitioned =
+        |keys: &KeysSpec| keys.pattern.kind == KeyPatternType::Partitioned && !keys.pattern.per_connection;
     let turns = |field: &str| {
-        let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to Sequential, or \
-                       mix to Random";
+        let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to Sequential, \
+                       perConnection to true, or mix to Random";
         Problem::new(format!("spec.workload.{field}.pattern.type"), "Partitioned", message)
     };
     problems.extend((in_turns && partitioned(&spec.workload.keys)).then(|| turns("keys")));

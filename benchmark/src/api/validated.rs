@@ -13,7 +13,7 @@ use crate::quantile::Quantile;
 
 /// Added to the longest time that a trial can take by its own timeouts.
 const TRIAL_GRACE: Duration = Duration::from_secs(60);
-/// A shard that stays armed this long has been forgotten.
+/// A shard that is armed and gets neither a start nor a call for this long has been forgotten.
 const ARMED_LIMIT: Duration = Duration::from_secs(600);
 /// A shard that has finished and gets no call for this long has been forgotten. The spec's collect timeout applies if it is longer.
 const FINISHED_LIMIT: Duration = Duration::from_secs(600);

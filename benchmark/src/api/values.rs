@@ -24,8 +24,8 @@ pub struct ValuesSpec {
     /// Content of the values.
     #[serde(default)]
     pub content: ValueContentSpec,
-    /// Range of `__ttl__` in commands, such as `SET __key__ __data__ EX __ttl__`, and required with it. Not set by default. Preloaded keys
-    /// do not expire.
+    /// Range of `__ttl__` in commands, such as `SET __key__ __data__ EX __ttl__`, and required with it. Not set by default. Keys of
+    /// `preload.mode` do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<TtlSpec>,
 }
@@ -141,8 +141,6 @@ impl Default for ValueSizeSpec {
     }
 }
 
-const FIELD: &str = "spec.workload.values";
-
 /// The values of shards. By the rules, a type has its member.
 pub(super) fn to_plan(values: &ValuesSpec) -> plan::Values {
     let ValueSizeSpec { kind, fixed, range, weighted } = &values.size;
@@ -166,11 +164,10 @@ pub(super) fn to_plan(values: &ValuesSpec) -> plan::Values {
     plan::Values { size, content }
 }
 
-/// Minimum and maximum of `__ttl__` in seconds.
-pub(super) fn check_ttl(ttl: &TtlSpec, problems: &mut Vec<Problem>) -> (i64, i64) {
-    let field = format!("{FIELD}.ttl");
+/// Minimum and maximum of the range at `field` in seconds.
+pub(super) fn check_ttl(ttl: &TtlSpec, field: &str, problems: &mut Vec<Problem>) -> (i64, i64) {
     let before = problems.len();
-    let mut durations = Durations { problems, within: &field };
+    let mut durations = Durations { problems, within: field };
     let [min, max] =
         [("min", &ttl.min), ("max", &ttl.max)].map(|(name, text)| durations.between(name, text, SECOND, LONGEST_TTL));
     for (name, text, duration) in [("min", &ttl.min, min), ("max", &ttl.max, max)] {

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::caching::CachingSpec;
 use super::keys::{KeysSpec, OperationKeysSpec};
+use super::preload::PreloadDataSpec;
 use super::script::ScriptSpec;
 use super::spec::{NAME_PATTERN, default_one};
 use super::transaction::{TransactionSpec, WaitSpec};
@@ -58,6 +60,9 @@ pub struct WorkloadSpec {
     /// `Ignore` does nothing. Default `Ignore`.
     #[serde(default)]
     pub on_miss: OnMiss,
+    /// Client-side caches of reads. Not set by default: every read is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caching: Option<CachingSpec>,
     /// Seed for the operation, key and value of every request, 0 to 9007199254740991. Runs with the same seed send the same requests.
     /// Default 1.
     #[serde(default = "default_seed")]
@@ -125,6 +130,10 @@ pub struct PreloadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub pipeline: Option<u32>,
+    /// Keys of other types, or of single operations, up to 8 entries. Not set by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub data: Vec<PreloadDataSpec>,
 }
 
 /// Keys written before the measurement.

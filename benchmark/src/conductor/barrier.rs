@@ -133,7 +133,7 @@ fn not_recorded(conductor: &mut Conductor, why: &str) -> Result<Duration, Ending
     let since = *conductor.recording.failing_since.get_or_insert(now);
     tracing::warn!(attempt, why, "failed to record the start");
     let failing = now.saturating_sub(since);
-    // Shards do not stay armed any longer.
+    // The longest that a shard stays armed without a call.
     if failing >= Duration::from_nanos(conductor.config.plan.limits.armed_nanoseconds) {
         let seconds = failing.as_secs();
         let message = format!("failed to record a start for {seconds} s, the last time because {why}");

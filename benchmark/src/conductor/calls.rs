@@ -54,6 +54,9 @@ pub enum Unreachable {
     /// Another process answered: wire version, run, incarnation or trial differ.
     #[error("another process replied: {0}")]
     Foreign(String),
+    /// The shard was not called, because its answer would need memory that other answers take.
+    #[error("waited {} s for memory to read its result: see redisbench_result_reads_waiting", .0.as_secs())]
+    NoMemory(std::time::Duration),
 }
 
 impl CallError {
@@ -87,6 +90,7 @@ impl CallError {
             Self::Unreachable(Unreachable::TimedOut(_)) => "timeout",
             Self::Unreachable(Unreachable::Malformed(_)) => "malformed",
             Self::Unreachable(Unreachable::Foreign(_)) => "foreign",
+            Self::Unreachable(Unreachable::NoMemory(_)) => "no_memory",
         }
     }
 
@@ -213,7 +217,7 @@ fn unexpected<T>() -> Result<T, CallError> {
     Err(Unreachable::Malformed("a reply to another call".to_owned()).into())
 }
 
-/// Upper bound of concurrent calls.
+/// Upper bound of concurrent calls to shards that reply in time.
 pub const CALLS_IN_FLIGHT: usize = 64;
 
 /// Makes calls. Every implementation bounds the time of each call and checks that the reply comes from the endpoint's incarnation. The
@@ -227,8 +231,12 @@ pub async fn call_all<C: ShardCalls>(
     calls: Arc<C>,
     shards: Vec<Endpoint>,
     call: Call,
-) -> Vec<Result<Reply, CallError>> {
+) -> Vec<(Endpoint, Result<Reply, CallError>)> {
     let (calls, call) = (&calls, &call);
-    let replies: Vec<_> = shards.into_iter().map(|shard| async move { calls.call(&shard, call).await }).collect();
+    let one = |shard: Endpoint| async move {
+        let reply = calls.call(&shard, call).await;
+        (shard, reply)
+    };
+    let replies: Vec<_> = shards.into_iter().map(one).collect();
     stream::iter(replies).buffer_unordered(CALLS_IN_FLIGHT).collect().await
 }

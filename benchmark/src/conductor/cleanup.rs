@@ -34,7 +34,7 @@ impl Part {
             Standing::Lost(why) => Some(Err(format!("it is lost: {why}"))),
             _ if shard.unacknowledged => Some(Err("it did not acknowledge the abort".to_owned())),
             // Its process exits by itself and deletes nothing.
-            Standing::Failed(failure) if started || shard.preparation.preloaded_keys > 0 => {
+            Standing::Failed(failure) if started || shard.preparation.preload_done > 0 => {
                 Some(Err(failure.message.clone()))
             }
             Standing::Failed(_) => Some(Ok(())),

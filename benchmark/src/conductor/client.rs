@@ -5,22 +5,25 @@ use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use redisbench_wire::{Answer, Detail, Refusal, WIRE_VERSION, limits, path};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{AbortThen, Answer, Detail, Refusal, WIRE_VERSION, limits, path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
+use super::{Call, CallCounts, CallError, Endpoint, Reader, Reply, ResultMemory, ShardCalls, Unreachable};
 use crate::credential::{CredentialError, RunCredential};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +32,24 @@ pub struct CallTimeouts {
     pub dial: Duration,
     /// For everything: dial, TLS handshake, request and the whole answer.
     pub call: Duration,
-    /// Like `call`, for a full snapshot, which may be long.
+    /// Like `call`, for stopping the load, which is repeated for some seconds: a lost packet must not take all of them.
+    pub stop: Duration,
+    /// Like `call`, for a full snapshot, which may be long. Also the longest wait for memory to read it.
     pub full_snapshot: Duration,
 }
 
 impl Default for CallTimeouts {
-    /// 3 s, 8 s and 30 s.
+    /// 3 s, 8 s, 1 s and 30 s.
     fn default() -> Self {
-        Self { dial: Duration::from_secs(3), call: Duration::from_secs(8), full_snapshot: Duration::from_secs(30) }
+        let [dial, call, stop, full_snapshot] = [3, 8, 1, 30].map(Duration::from_secs);
+        Self { dial, call, stop, full_snapshot }
     }
 }
+
+/// Assumed length of the first final snapshot of a run.
+const FIRST_SNAPSHOT_BYTES: usize = 128 << 10;
+/// Bytes in memory for each byte of a snapshot: as received, joined, parsed, and decoded while it is checked.
+const BYTES_PER_BYTE: usize = 4;
 
 #[derive(Debug)]
 pub struct ShardClient {
@@ -47,6 +58,9 @@ pub struct ShardClient {
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     timeouts: CallTimeouts,
     counts: Arc<CallCounts>,
+    memory: Reader,
+    /// Bytes that the longest full snapshot so far was given. Shards of a run measure the same, so theirs are of similar lengths.
+    longest: AtomicUsize,
 }
 
 impl ShardClient {
@@ -74,13 +88,27 @@ impl ShardClient {
         let mut authorization =
             HeaderValue::try_from(credential.token().header()).unwrap_or_else(|_| unreachable!("base64url"));
         authorization.set_sensitive(true);
-        Ok(Self { run: run.to_owned(), authorization, http, timeouts, counts: Arc::default() })
+        Ok(Self {
+            run: run.to_owned(),
+            authorization,
+            http,
+            timeouts,
+            counts: Arc::default(),
+            memory: Reader::of(Arc::default()),
+            longest: AtomicUsize::new(FIRST_SNAPSHOT_BYTES),
+        })
     }
 
     /// Counts its calls in `counts`.
     #[must_use]
     pub fn counted(self, counts: Arc<CallCounts>) -> Self {
         Self { counts, ..self }
+    }
+
+    /// Reads final snapshots into `memory`.
+    #[must_use]
+    pub fn within(self, memory: Arc<ResultMemory>) -> Self {
+        Self { memory: Reader::of(memory), ..self }
     }
 
     async fn get<T: DeserializeOwned>(
@@ -105,8 +133,19 @@ impl ShardClient {
         request: &(impl Serialize + Sync),
         trial: Option<u32>,
     ) -> Result<T, CallError> {
+        self.put_within(shard, path, request, trial, self.short()).await
+    }
+
+    async fn put_within<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        path: &str,
+        request: &(impl Serialize + Sync),
+        trial: Option<u32>,
+        bounds: Bounds,
+    ) -> Result<T, CallError> {
         let body = serde_json::to_vec(request).map_err(|error| Unreachable::Malformed(error.to_string()))?;
-        self.send(shard, Method::PUT, path, body.into(), trial, self.short()).await
+        self.send(shard, Method::PUT, path, body.into(), trial, bounds).await
     }
 
     async fn send<T: DeserializeOwned>(
@@ -118,6 +157,21 @@ impl ShardClient {
         trial: Option<u32>,
         bounds: Bounds,
     ) -> Result<T, CallError> {
+        let exchange = async {
+            let response = self.request(shard, method, path, body).await?;
+            self.receive(shard, response, trial, bounds.bytes).await
+        };
+        timeout(bounds.time, exchange).await.map_err(|_| Unreachable::TimedOut(bounds.time))?
+    }
+
+    /// Sends a request. The body of the response is not read.
+    async fn request(
+        &self,
+        shard: &Endpoint,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, CallError> {
         let request = Request::builder()
             .method(method)
             .uri(format!("https://{}{path}", shard.address))
@@ -125,19 +179,54 @@ impl ShardClient {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(|error| Unreachable::Connection(error.to_string()))?;
-        let exchange = async {
-            let response = self.http.request(request).await.map_err(|error| connection_error(&error, shard.address))?;
-            let status = response.status();
-            let most = if status.is_success() { bounds.bytes } else { limits::SHORT_ANSWER_BYTES };
-            let body = response.into_body();
-            // Refuses an announced length above the limit without reading the body.
-            if body.size_hint().lower() > most as u64 {
-                return Err(too_long(most).into());
+        Ok(self.http.request(request).await.map_err(|error| connection_error(&error, shard.address))?)
+    }
+
+    /// Reads a response of at most `most` bytes.
+    async fn receive<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        response: Response<Incoming>,
+        trial: Option<u32>,
+        most: usize,
+    ) -> Result<T, CallError> {
+        let status = response.status();
+        let most = if status.is_success() { most } else { limits::SHORT_ANSWER_BYTES };
+        let body = response.into_body();
+        // Refuses an announced length above the limit without reading the body.
+        if body.size_hint().lower() > most as u64 {
+            return Err(too_long(most).into());
+        }
+        let body = Limited::new(body, most).collect().await.map_err(|error| body_error(error.as_ref(), most))?;
+        self.read(shard, status, &body.to_bytes(), trial)
+    }
+
+    /// Reads a full snapshot, once there is memory for it. It is reserved before the call, so that no shard waits in the middle of its
+    /// answer, and a call that holds memory does not wait for more. If the announced length is longer than expected, the call is repeated.
+    async fn full_snapshot(&self, shard: &Endpoint, trial: u32, from: u32) -> Result<Box<Snapshot>, CallError> {
+        let (limit, most) = (self.timeouts.full_snapshot, limits::ANSWER_BYTES);
+        let path = path::snapshot(trial, Detail::Full, from);
+        let give_up = Instant::now() + limit;
+        loop {
+            let expected = self.longest.load(Ordering::Relaxed);
+            let wanted = expected.saturating_mul(BYTES_PER_BYTE);
+            let Ok(_memory) = timeout_at(give_up, self.memory.read(wanted)).await else {
+                return Err(Unreachable::NoMemory(limit).into());
+            };
+            let exchange = async {
+                let response = self.request(shard, Method::GET, &path, Bytes::new()).await?;
+                let announced = announced(&response, most);
+                if announced > expected && wanted < self.memory.most() {
+                    // The next answer may be a little longer.
+                    self.longest.fetch_max(announced + announced / 8, Ordering::Relaxed);
+                    return Ok(None);
+                }
+                self.receive(shard, response, Some(trial), most).await.map(Some)
+            };
+            if let Some(snapshot) = timeout(limit, exchange).await.map_err(|_| Unreachable::TimedOut(limit))?? {
+                return Ok(snapshot);
             }
-            let body = Limited::new(body, most).collect().await.map_err(|error| body_error(error.as_ref(), most))?;
-            self.read(shard, status, &body.to_bytes(), trial)
-        };
-        tokio::time::timeout(bounds.time, exchange).await.map_err(|_| Unreachable::TimedOut(bounds.time))?
+        }
     }
 
     /// Parses an answer and checks its sender before the body is used.
@@ -190,6 +279,13 @@ struct Bounds {
     bytes: usize,
 }
 
+/// Bytes of a snapshot that will be read: `most` if its length is not announced, 0 if it will be refused.
+fn announced(response: &Response<Incoming>, most: usize) -> usize {
+    let announced =
+        response.body().size_hint().exact().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if response.status().is_success() && announced <= most { announced } else { 0 }
+}
+
 fn parse<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Unreachable> {
     // The error quotes the input that it could not parse, at any length.
     serde_json::from_slice(body)
@@ -239,16 +335,21 @@ impl ShardCalls for ShardClient {
             Call::Measure(trial, request) => {
                 self.put(shard, &path::measure(*trial), request, Some(*trial)).await.map(Reply::State)
             }
-            Call::Snapshot(trial, detail, from) => {
-                let bounds = match detail {
-                    Detail::Live => Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES },
-                    Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
-                };
-                let path = path::snapshot(*trial, *detail, *from);
+            Call::Snapshot(trial, Detail::Live, from) => {
+                let bounds = Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES };
+                let path = path::snapshot(*trial, Detail::Live, *from);
                 self.get(shard, &path, Some(*trial), bounds).await.map(Reply::Snapshot)
             }
+            Call::Snapshot(trial, Detail::Full, from) => {
+                self.full_snapshot(shard, *trial, *from).await.map(Reply::Snapshot)
+            }
             Call::Abort(trial, request) => {
-                self.put(shard, &path::abort(*trial), request, Some(*trial)).await.map(Reply::State)
+                let time = match request.then {
+                    AbortThen::Stop => self.timeouts.stop,
+                    AbortThen::Rearm => self.timeouts.call,
+                };
+                let bounds = Bounds { time, ..self.short() };
+                self.put_within(shard, &path::abort(*trial), request, Some(*trial), bounds).await.map(Reply::State)
             }
             Call::Probe(trial, request) => {
                 self.put(shard, &path::probe(*trial), request, Some(*trial)).await.map(Reply::Probe)

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redisbench_wire::plan::TrialPlan;
 
-use super::Endpoint;
+use super::{Endpoint, ResultMemory};
 use crate::api::Threshold;
 use crate::api::Validated;
 use crate::api::spec::OnLost;
@@ -43,6 +43,8 @@ pub struct ConductorConfig {
     /// The checked spec, if a probe may follow a result whose limiting factor is unclear.
     pub probe: Option<Arc<Validated>>,
     pub wall_clock: WallClock,
+    /// Memory for final snapshots, shared with other conductors.
+    pub memory: Arc<ResultMemory>,
 }
 
 impl ConductorConfig {
@@ -69,6 +71,7 @@ impl ConductorConfig {
             standings: Vec::new(),
             probe: (spec.plan.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
             wall_clock: WallClock::default(),
+            memory: Arc::default(),
         }
     }
 }

@@ -3,17 +3,25 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::{Fuse, FusedFuture as _};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::calls::{CALLS_IN_FLIGHT, call_all};
 use super::event::{Action, Answered, Ask, Event, Now};
 use super::machine::Machine;
 use super::{Call, ConductorConfig, Control, Journal, Outcome, Progress, ShardCalls, ShardPresence};
+
+/// A call without a reply for this long does not count among [`CALLS_IN_FLIGHT`]: a dial to a machine that is gone takes seconds, and the
+/// calls to other shards must not wait for it.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// Upper bound of all calls without a reply.
+const UNANSWERED_CALLS: usize = 512;
 
 /// Conducts the trial of `config` to its end, either from the beginning or as a takeover (see [`ConductorConfig::resume`]).
 ///
@@ -35,6 +43,7 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     let now = move || Now { elapsed: began.elapsed(), unix_nanoseconds: wall_clock.unix_nanoseconds() };
     let mut machine = Machine::new(config, presence.borrow_and_update().clone(), now());
     let mut event = Event::Control(*control.borrow_and_update());
+    let slots = Arc::new(Semaphore::new(CALLS_IN_FLIGHT));
     let (mut queue, mut in_flight) = (VecDeque::new(), FuturesUnordered::new());
     let mut recording = pin!(Fuse::terminated());
     let mut contacting = pin!(Fuse::terminated());
@@ -55,26 +64,38 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
                 Action::Done(outcome) => return *outcome,
             }
         }
-        while in_flight.len() < CALLS_IN_FLIGHT
-            && let Some(ask) = queue.pop_front()
-        {
-            in_flight.push(answer(Arc::clone(&calls), ask, began));
-        }
-        event = tokio::select! {
-            biased;
-            control = news(&mut control) => Event::Control(control),
-            presence = news(&mut presence) => Event::Presence(presence),
-            recorded = recording.as_mut(), if !recording.is_terminated() => Event::Recorded(recorded),
-            Some(answered) = in_flight.next() => Event::Answered(Box::new(answered)),
-            _ = contacting.as_mut(), if !contacting.is_terminated() => Event::Due,
-            () = sleep_until(wake_at) => Event::Due,
+        event = loop {
+            let more = !queue.is_empty() && in_flight.len() < UNANSWERED_CALLS;
+            tokio::select! {
+                biased;
+                control = news(&mut control) => break Event::Control(control),
+                presence = news(&mut presence) => break Event::Presence(presence),
+                recorded = recording.as_mut(), if !recording.is_terminated() => break Event::Recorded(recorded),
+                Ok(slot) = Arc::clone(&slots).acquire_owned(), if more => {
+                    if let Some(ask) = queue.pop_front() {
+                        in_flight.push(answer(Arc::clone(&calls), ask, began, slot));
+                    }
+                }
+                Some(answered) = in_flight.next() => break Event::Answered(Box::new(answered)),
+                _ = contacting.as_mut(), if !contacting.is_terminated() => break Event::Due,
+                () = sleep_until(wake_at) => break Event::Due,
+            }
         };
     }
 }
 
-async fn answer<C: ShardCalls>(calls: Arc<C>, ask: Ask, began: Instant) -> Answered {
+/// A call. After [`SLOW`] it gives its slot to the next.
+async fn answer<C: ShardCalls>(calls: Arc<C>, ask: Ask, began: Instant, slot: OwnedSemaphorePermit) -> Answered {
     let sent = began.elapsed();
-    let reply = calls.call(&ask.endpoint, &ask.call).await;
+    let reply = {
+        let mut call = pin!(calls.call(&ask.endpoint, &ask.call));
+        if let Ok(reply) = timeout(SLOW, call.as_mut()).await {
+            reply
+        } else {
+            drop(slot);
+            call.await
+        }
+    };
     Answered { sent, received: began.elapsed(), reply, ask }
 }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::Bound;
-use redisbench_wire::snapshot::{Latency, Snapshot, Stage, Tally};
+use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::timeline::{History, NodePart, Sum};
 
 use super::clock::{duration, nanoseconds};
@@ -15,6 +14,7 @@ use super::seconds::{self, RECENT_SECONDS};
 use super::shards::{Shard, Standing};
 use super::{LivePicture, LiveShard, PreparationProgress, RecentLatency};
 use crate::api::status::NodeProgress;
+use crate::measurement::parts::{Parts, add, histogram_bytes};
 use crate::measurement::seconds::{measured as of_parts, service};
 use crate::measurement::topology::{self, MergedTopology};
 use crate::measurement::{latencies, merge};
@@ -23,10 +23,10 @@ use crate::quantile::Quantile;
 const SECOND: u64 = 1_000_000_000;
 
 /// Merges the newest snapshot of every shard, including lost ones: their counts were measured. None before the first. `history` holds the
-/// merged seconds of all shards; `since_start` is in nanoseconds.
-pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LivePicture> {
+/// merged seconds of all shards, `parts` the histograms of final snapshots; `since_start` is in nanoseconds.
+pub fn of(shards: &[Shard], parts: &Parts, history: &History, since_start: i64) -> Option<LivePicture> {
     let (mut total, mut warmup) = (Tally::default(), Tally::default());
-    let mut response = Kind::Request.empty();
+    let mut response = parts.total.response.clone();
     let mut errors = BTreeMap::<&str, u64>::new();
     let (mut measured_rate, mut warmup_rate) = (0.0, 0.0);
     let mut measuring = false;
@@ -42,7 +42,7 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         }
         measured_rate += measured_per_second(snapshot);
         warmup_rate += warmup_per_second(snapshot);
-        if let Err(error) = add(&mut response, &snapshot.latency.response) {
+        if let Err(error) = add(&mut response, &snapshot.latency.response, Kind::Request) {
             // The final merge fails with a message; until then the rest is shown.
             tracing::warn!(shard = snapshot.shard, %error, "failed to merge a live histogram");
         }
@@ -65,19 +65,13 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         recent: recent.map(|recent| recent.latency).filter(|latency| !latency.response.is_empty()),
         measuring,
         complete: shards.iter().all(|shard| shard.snapshot.is_some() || matches!(shard.standing, Standing::Lost(_))),
-        snapshot_bytes: shards.iter().filter_map(|shard| shard.snapshot.as_ref()).map(histogram_bytes).sum(),
+        snapshot_bytes: shards
+            .iter()
+            .filter_map(|shard| shard.snapshot.as_ref())
+            .map(|kept| histogram_bytes(kept) as u64)
+            .sum(),
         topology: topology(shards),
     })
-}
-
-fn histogram_bytes(snapshot: &Snapshot) -> u64 {
-    let of = |latency: &Latency| {
-        let others = [&latency.service, &latency.error_replies, &latency.lateness].into_iter().flatten();
-        others.chain([&latency.response]).map(|encoded| encoded.as_str().len()).sum::<usize>()
-    };
-    let operations: usize = snapshot.operations.iter().map(|operation| of(&operation.latency)).sum();
-    let nodes: usize = snapshot.nodes.iter().map(|node| node.service.as_str().len()).sum();
-    (of(&snapshot.latency) + operations + nodes) as u64
 }
 
 struct Recent {
@@ -145,10 +139,6 @@ fn topology(shards: &[Shard]) -> MergedTopology {
     topology::merge(&shards[0].plan, &snapshots)
 }
 
-fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram) -> Result<(), HistogramError> {
-    sum.add(encoded.decode(Kind::Request)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
-}
-
 /// Successful measured requests per second, until the snapshot was taken or the measurement ended.
 fn measured_per_second(snapshot: &Snapshot) -> f64 {
     let window = &snapshot.window;
@@ -205,8 +195,8 @@ pub fn preparation(shards: &[Shard]) -> PreparationProgress {
     for shard in shards {
         sum.connected += u64::from(shard.preparation.connected);
         sum.connections += u64::from(shard.plan.connections);
-        sum.preloaded_keys += shard.preparation.preloaded_keys;
-        sum.preload_keys += shard.preparation.preload_keys;
+        sum.preload_done += shard.preparation.preload_done;
+        sum.preload_commands += shard.preparation.preload_commands;
     }
     sum.waiting_for = shards
         .iter()

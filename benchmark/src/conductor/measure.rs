@@ -226,7 +226,7 @@ impl Conductor {
                     shard.snapshot_at = now;
                     let more = shard.seconds.more();
                     if done && !more && detail == Detail::Full {
-                        shard.standing = Standing::Finished;
+                        self.finish_shard(index);
                     }
                     return more || (done && turn && detail == Detail::Live);
                 }
@@ -359,9 +359,10 @@ impl Conductor {
         late || self.shards.iter().skip(1).all(over)
     }
 
-    /// The detail of the shard's next snapshot.
+    /// The detail of the shard's next snapshot. Seconds that take several answers do not come with as many full ones.
     fn detail(&self, index: usize) -> Detail {
-        let done = self.shards[index].snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
-        if done && self.is_its_turn(index) { Detail::Full } else { Detail::Live }
+        let shard = &self.shards[index];
+        let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
+        if done && !shard.seconds.more() && self.is_its_turn(index) { Detail::Full } else { Detail::Live }
     }
 }

@@ -36,7 +36,10 @@ mod take_over;
 mod tests;
 mod trial;
 
-use crate::measurement::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
+use crate::measurement::{Ending, Failure, Kept, Outcome, ShardClock, ShardOutcome, reason};
+
+use crate::measurement::Reader;
+pub use crate::measurement::ResultMemory;
 
 pub use crate::api::status::ShardCounts;
 

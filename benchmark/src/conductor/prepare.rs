@@ -1,5 +1,6 @@
 //! Brings all shards to Armed and measures their clock offsets.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,16 +8,25 @@ use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode};
 
 use super::event::{Answered, Event};
 use super::exchange::ExchangeClocks;
-use super::rounds::{Round, Turn};
+use super::intervals::polling_interval;
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
-use super::{Call, CallError, ConductStage, Ending, Endpoint, Failure, Reply, reason};
+use super::{Call, CallError, ConductStage, Ending, Endpoint, Failure, Reply, ShardPresence, reason};
 
 /// A preload that advanced within this time extends the prepare timeout.
 const PRELOAD_STALLED: Duration = Duration::from_secs(30);
 
 /// Wait after the first failed shard, so that the message can count the failed ones.
 const FAILURE_COUNTED_FOR: Duration = Duration::from_secs(1);
+
+/// An armed shard is asked this often whether it still is. Each call prolongs the time that it stays armed.
+const ARMED_ASKED_EVERY: Duration = Duration::from_secs(5);
+
+/// First and longest pause before a shard that did not reply is called again.
+const RETRIES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+
+/// How often failures and the timeout are looked at, and the counts are published.
+const JUDGED_EVERY: Duration = Duration::from_millis(200);
 
 /// State of the prepare timeout.
 struct Patience {
@@ -26,19 +36,37 @@ struct Patience {
     failed_at: Option<Duration>,
 }
 
-/// Until all shards are armed and their clocks are measured.
+/// Until all shards are armed and their clocks are measured. Each shard is called at its own times, so that none waits for another.
 pub struct Prepare {
     patience: Patience,
-    round: Round,
+    /// The next call of each shard that is not being called.
+    due: BTreeSet<(Duration, usize)>,
+    /// Calls in flight, by shard and incarnation. A process gets one at a time, because each reply schedules the next call.
+    calling: BTreeSet<(usize, String)>,
+    /// Shards whose last reply was not that they are armed.
+    unconfirmed: BTreeSet<usize>,
+    /// When each shard last replied that it is armed.
+    armed_at: Vec<Duration>,
+    judge_at: Duration,
     /// Once all shards are armed.
     clocks: Option<ExchangeClocks>,
 }
 
 impl Prepare {
-    pub fn begin(conductor: &Conductor) -> Self {
+    pub fn begin(conductor: &mut Conductor) -> Self {
+        conductor.news = true;
         let (now, limit) = (conductor.now, conductor.config.limits.prepare);
         let patience = Patience { until: now + limit, preloaded: 0, advanced_at: now, failed_at: None };
-        Self { patience, round: Round::default(), clocks: None }
+        let all = 0..conductor.shards.len();
+        Self {
+            patience,
+            due: all.clone().map(|index| (now, index)).collect(),
+            calling: BTreeSet::new(),
+            unconfirmed: all.clone().collect(),
+            armed_at: vec![Duration::ZERO; all.len()],
+            judge_at: now,
+            clocks: None,
+        }
     }
 
     pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<()> {
@@ -49,63 +77,150 @@ impl Prepare {
                 Some(false) => {
                     conductor.out.forget();
                     self.clocks = None;
-                    self.rest(conductor)?;
+                    self.ask_all_again(conductor);
                 }
             }
         } else if let Event::Answered(answered) = event {
-            hear(conductor, *answered)?;
+            self.hear(conductor, *answered)?;
         }
-        loop {
-            match self.round.turn(conductor) {
-                Turn::Ask => {
-                    observe_presence(conductor)?;
-                    ask(conductor);
+        if conductor.news {
+            self.observe_presence(conductor)?;
+        }
+        if self.all_are_armed(conductor) {
+            // Only reads of states are left.
+            conductor.out.forget();
+            self.calling.clear();
+            conductor.publish_counts(ConductStage::Preparing);
+            self.clocks = Some(ExchangeClocks::begin(conductor));
+            return self.step(conductor, Event::Due);
+        }
+        self.ask(conductor);
+        if conductor.now >= self.judge_at {
+            conductor.publish_counts(ConductStage::Preparing);
+            let limit = conductor.config.limits.prepare;
+            judge(&conductor.shards, limit, &mut self.patience, conductor.now).map_err(Ending::Failed)?;
+            self.judge_at = conductor.now + JUDGED_EVERY;
+        }
+        conductor.out.wake_by(self.due.first().map_or(self.judge_at, |(at, _)| self.judge_at.min(*at)));
+        Ok(None)
+    }
+
+    /// Whether all shards are armed, and confirmed it within two intervals: after one interval the next call is still in flight. Those that
+    /// confirmed it earlier are called again.
+    fn all_are_armed(&mut self, conductor: &Conductor) -> bool {
+        if !self.unconfirmed.is_empty() {
+            return false;
+        }
+        let since = conductor.now.saturating_sub(armed_interval(conductor.shards.len()) * 2);
+        let old = (0..).zip(&self.armed_at).filter(|(_, at)| **at < since).map(|(index, _)| index);
+        for index in old.collect::<Vec<usize>>() {
+            self.call_now(conductor, index);
+            self.unconfirmed.insert(index);
+        }
+        self.unconfirmed.is_empty()
+    }
+
+    /// After a shard's clock could not be read. The calls of the exchange are forgotten.
+    fn ask_all_again(&mut self, conductor: &Conductor) {
+        let again_at = conductor.now + polling_interval(conductor.shards.len());
+        let all = 0..conductor.shards.len();
+        self.due = all.clone().map(|index| (again_at, index)).collect();
+        self.unconfirmed = all.collect();
+        self.judge_at = conductor.now;
+    }
+
+    /// Makes the shard due, unless its process is being called.
+    fn call_now(&mut self, conductor: &Conductor, index: usize) {
+        let called = |known: &Endpoint| self.calling.contains(&(index, known.incarnation.clone()));
+        self.due.retain(|(_, other)| *other != index);
+        if !conductor.shards[index].endpoint.as_ref().is_some_and(called) {
+            self.due.insert((conductor.now, index));
+        }
+    }
+
+    fn observe_presence(&mut self, conductor: &mut Conductor) -> Result<(), Ending> {
+        let seen = conductor.seen();
+        let desired = seen.len();
+        for (index, presence) in seen.iter().take(conductor.shards.len()).enumerate() {
+            let shard = &mut conductor.shards[index];
+            let is_new = match presence {
+                ShardPresence::Present(endpoint) => {
+                    shard.endpoint.as_ref().is_none_or(|known| known.incarnation != endpoint.incarnation)
                 }
-                Turn::Judge => {
-                    conductor.publish_counts(ConductStage::Preparing);
-                    if conductor.shards.iter().all(|shard| shard.standing == Standing::Armed) {
-                        self.clocks = Some(ExchangeClocks::begin(conductor));
-                        return self.step(conductor, Event::Due);
-                    }
-                    self.rest(conductor)?;
-                }
-                Turn::Wait => return Ok(None),
+                _ => false,
+            };
+            shard.observe_before_start(presence).map_err(|why| {
+                let message =
+                    format!("shard {} of {desired} ended before the start: {why}; see its log", shard.index());
+                Ending::Failed(Failure::new(reason::SHARD_LOST, message))
+            })?;
+            if shard.standing != Standing::Armed {
+                self.unconfirmed.insert(index);
+            }
+            if is_new {
+                self.call_now(conductor, index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the shards that are due, each with the call that brings it closer to Armed. The platform's next report wakes those without a
+    /// process.
+    fn ask(&mut self, conductor: &mut Conductor) {
+        while self.due.first().is_some_and(|(at, _)| *at <= conductor.now)
+            && let Some((_, index)) = self.due.pop_first()
+        {
+            let call = next_call(conductor, &conductor.shards[index]);
+            if let Some(ask) = call.and_then(|call| conductor.ask(index, call)) {
+                self.calling.insert((index, ask.endpoint.incarnation.clone()));
+                conductor.out.call(ask);
             }
         }
     }
 
-    fn rest(&mut self, conductor: &Conductor) -> Result<(), Ending> {
-        let limit = conductor.config.limits.prepare;
-        judge(&conductor.shards, limit, &mut self.patience, conductor.now).map_err(Ending::Failed)?;
-        self.round.rest(conductor);
+    /// Applies a reply, and decides when the shard is called again.
+    fn hear(&mut self, conductor: &mut Conductor, answered: Answered) -> Result<(), Ending> {
+        let index = answered.ask.shard;
+        self.calling.remove(&(index, answered.ask.endpoint.incarnation.clone()));
+        let before = &conductor.shards[index];
+        let same = |known: &Endpoint| known.incarnation == answered.ask.endpoint.incarnation;
+        if !before.endpoint.as_ref().is_some_and(same) {
+            // Its successor is called already.
+            return Ok(());
+        }
+        let before = before.standing.clone();
+        hear(conductor, answered)?;
+        let shard = &conductor.shards[index];
+        let confirmed = shard.standing == Standing::Armed && shard.unreachable.is_none();
+        if confirmed {
+            self.armed_at[index] = conductor.now;
+            self.unconfirmed.remove(&index);
+        } else {
+            self.unconfirmed.insert(index);
+        }
+        let pause = match &shard.standing {
+            _ if shard.unreachable.is_some() => retry_pause(shard),
+            after @ (Standing::Unplanned | Standing::MustRearm) if *after != before => Duration::ZERO,
+            Standing::Armed => armed_interval(conductor.shards.len()),
+            // Armed shards are called rarely, so the others can be called more often.
+            _ => polling_interval(self.unconfirmed.len()),
+        };
+        self.due.insert((conductor.now + pause, index));
         Ok(())
     }
 }
 
-fn observe_presence(conductor: &mut Conductor) -> Result<(), Ending> {
-    let seen = conductor.seen();
-    let desired = seen.len();
-    for (shard, presence) in conductor.shards.iter_mut().zip(&seen) {
-        shard.observe_before_start(presence).map_err(|why| {
-            let message = format!("shard {} of {desired} ended before the start: {why}; see its log", shard.index());
-            Ending::Failed(Failure::new(reason::SHARD_LOST, message))
-        })?;
-    }
-    Ok(())
+/// An armed shard is asked this often whether it still is.
+fn armed_interval(shards: usize) -> Duration {
+    polling_interval(shards).max(ARMED_ASKED_EVERY)
 }
 
-/// Makes one call to every present shard: the one that brings it closer to Armed.
-fn ask(conductor: &mut Conductor) {
-    for index in 0..conductor.shards.len() {
-        let shard = &conductor.shards[index];
-        let after_failures = shard.failures_in_a_row;
-        if let Some(call) = next_call(conductor, shard)
-            && let Some(ask) = conductor.ask(index, call)
-        {
-            let at = conductor.now + spread_retry(&ask.endpoint, after_failures);
-            conductor.out.call_at(at, ask);
-        }
-    }
+/// Doubled with each failure, and spread by index, so that shards that failed together are not called together again.
+fn retry_pause(shard: &Shard) -> Duration {
+    let failures = shard.failures_in_a_row.max(1);
+    let pause = RETRIES[0].saturating_mul(1 << (failures - 1).min(8)).min(RETRIES[1]);
+    tracing::debug!(shard = shard.index(), failures, "calling again");
+    pause + pause * (shard.index() % 16) / 32
 }
 
 fn next_call(conductor: &Conductor, shard: &Shard) -> Option<Call> {
@@ -125,14 +240,6 @@ fn next_call(conductor: &Conductor, shard: &Shard) -> Option<Call> {
             return None;
         }
     })
-}
-
-/// Spreads the retries of shards that failed together by their index. At most half a second, because a round waits for its slowest call.
-fn spread_retry(endpoint: &Endpoint, failures: u32) -> Duration {
-    if failures > 0 {
-        tracing::debug!(shard = endpoint.shard, failures, "calling again");
-    }
-    Duration::from_millis(100) * failures.min(5) * (endpoint.shard % 16) / 16
 }
 
 fn hear(conductor: &mut Conductor, answered: Answered) -> Result<(), Ending> {
@@ -192,7 +299,7 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
         }
         return Ok(());
     }
-    let preloaded = shards.iter().map(|shard| shard.preparation.preloaded_keys).sum();
+    let preloaded = shards.iter().map(|shard| shard.preparation.preload_done).sum();
     if preloaded > patience.preloaded {
         (patience.preloaded, patience.advanced_at) = (preloaded, now);
     }
@@ -200,7 +307,8 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
     if now < patience.until || advancing {
         return Ok(());
     }
-    let waiting: Vec<_> = shards.iter().filter(|shard| shard.standing != Standing::Armed).collect();
+    let is_waiting = |shard: &&Shard| shard.standing != Standing::Armed || shard.unreachable.is_some();
+    let waiting: Vec<_> = shards.iter().filter(is_waiting).collect();
     let obstacle = waiting.first().map_or_else(
         || "its clock could not be read".to_owned(),
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),

@@ -111,8 +111,9 @@ impl Conductor {
         let merged = merge(&self.config.plan, &outcome).ok().flatten();
         let needs = merged.is_some_and(|merged| verdict::needs_probe(&spec, &outcome, &merged));
         for (shard, outcome) in self.shards.iter_mut().zip(outcome.shards) {
-            shard.snapshot = outcome.snapshot;
+            (shard.snapshot, shard.own_latency) = (outcome.snapshot, outcome.own_latency);
         }
+        self.parts = outcome.parts;
         needs
     }
 }

@@ -81,10 +81,10 @@ pub struct PreparationProgress {
     pub connected: u64,
     /// Connections planned.
     pub connections: u64,
-    /// Keys written or found.
-    pub preloaded_keys: u64,
-    /// Keys to preload.
-    pub preload_keys: u64,
+    /// Commands of the preload that succeeded.
+    pub preload_done: u64,
+    /// Commands of the preload.
+    pub preload_commands: u64,
     /// Index of the first shard that is not armed, and its obstacle.
     pub waiting_for: Option<String>,
 }

@@ -11,6 +11,7 @@ use super::event::Answered;
 use super::intervals::planned_length;
 use super::seconds::Held;
 use super::{Endpoint, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
+use crate::measurement::parts::OwnLatency;
 
 /// Reason for a lost shard whose process is not the one that was started.
 pub const REPLACED: &str = "its process was replaced by another";
@@ -56,6 +57,8 @@ pub struct Shard {
     pub clock: Option<ClockEstimate>,
     /// Without its seconds, which are in `seconds`.
     pub snapshot: Option<Snapshot>,
+    /// Set if the histograms of the snapshot, the final one, are merged and dropped.
+    pub own_latency: Option<OwnLatency>,
     pub seconds: Held,
     /// When the snapshot arrived, on the conductor's clock.
     pub snapshot_at: i64,
@@ -105,6 +108,7 @@ impl Shard {
             held_attempt: 0,
             clock: None,
             snapshot: None,
+            own_latency: None,
             seconds: Held::default(),
             snapshot_at: 0,
             stands_still: false,
@@ -230,11 +234,11 @@ impl Shard {
         if let Some(why) = &self.preparation.waiting_for {
             return why.clone();
         }
-        let Preparation { connected, connections, preloaded_keys, preload_keys, .. } = self.preparation;
+        let Preparation { connected, connections, preload_done, preload_commands, .. } = self.preparation;
         match self.standing {
             Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process has not started yet".to_owned()),
             Standing::Preparing if connected < connections => format!("{connected} of {connections} connections"),
-            Standing::Preparing => format!("{preloaded_keys} of {preload_keys} keys preloaded"),
+            Standing::Preparing => format!("{preload_done} of {preload_commands} commands of the preload answered"),
             Standing::MustRearm => "it has not aborted the previous attempt yet".to_owned(),
             _ => "it has not replied yet".to_owned(),
         }
@@ -273,7 +277,7 @@ impl Shard {
         if !matches!(self.standing, Standing::Absent | Standing::Unplanned | Standing::Failed(_)) {
             self.standing = Standing::MustRearm;
         }
-        self.snapshot = None;
+        (self.snapshot, self.own_latency) = (None, None);
         self.seconds = Held::default();
         self.stands_still = false;
         self.first_send = None;

@@ -109,6 +109,11 @@ mod tests {
             let (tally, latency) = (stranger.total, stranger.latency.clone());
             stranger.operations = vec![OperationTally { name: "mine".into(), tally, nil_replies: 0, latency }];
         });
+        says("9 bytes sent by operation in a second, more than bytes sent: 8", |invented| {
+            let counts = Outcomes { sent_bytes: 9, ..Outcomes::default() };
+            let parts = vec![Part { counts, ..Part::default() }];
+            invented.timeline.spans = vec![Span { seconds: 1, sent_bytes: 8, parts, ..Span::default() }];
+        });
         says("seconds whose operations differ", |stranger| {
             stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![Part::default(); 2], ..Span::default() }];
         });

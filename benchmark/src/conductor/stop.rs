@@ -7,15 +7,16 @@ use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 
 use super::broadcast::RETRY_AFTER;
 use super::event::{Answered, Event};
+use super::intervals::snapshot_interval;
 use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::trial::{Conductor, Step};
-use super::{Call, ConductStage, Ending, Reply};
+use super::{Call, CallError, ConductStage, Ending, Reply};
 
-/// A shard that has not acknowledged the abort by then must be ended from outside.
-const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(2);
+/// A shard that has not acknowledged the abort by then must be ended from outside. Several calls fit into it.
+const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(4);
 
-/// For the snapshots of stopped shards, which only wait for requests in flight.
+/// For the snapshots of stopped shards, which only wait for requests in flight. Longer with more than 1,000 shards.
 const COLLECT_STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Stops the load of every shard and keeps what was measured.
@@ -34,7 +35,10 @@ impl StopLoad {
         let start_was_known = conductor.start_at_unix_nanoseconds.is_some();
         conductor.adopt_endpoints();
         let request = AbortRequest { epoch: conductor.config.epoch, attempt: None, then: AbortThen::Stop };
-        for index in 0..conductor.shards.len() {
+        // Those that replied to the last call come first.
+        let mut order: Vec<usize> = (0..conductor.shards.len()).collect();
+        order.sort_by_key(|index| conductor.shards[*index].unreachable.is_some());
+        for index in order {
             let shard = &mut conductor.shards[index];
             if !matches!(shard.standing, Standing::Finished | Standing::Lost(_)) {
                 shard.unacknowledged = shard.endpoint.is_some();
@@ -88,7 +92,8 @@ impl StopLoad {
             }
         }
         conductor.publish_counts(ConductStage::Collecting);
-        self.until = conductor.now + COLLECT_STOPPED_WITHIN.min(conductor.config.limits.collect);
+        let within = COLLECT_STOPPED_WITHIN.max(snapshot_interval(conductor.shards.len()));
+        self.until = conductor.now + within.min(conductor.config.limits.collect);
         for index in 0..conductor.shards.len() {
             let shard = &conductor.shards[index];
             if shard.standing == Standing::Running && !shard.unacknowledged {
@@ -108,15 +113,19 @@ fn fetched(conductor: &mut Conductor, answered: Answered) {
     let index = answered.ask.shard;
     let snapshot = match answered.reply.and_then(Reply::snapshot) {
         Ok(snapshot) if snapshot.stage == Stage::Done => snapshot,
-        _ => return conductor.out.call_at(conductor.now + RETRY_AFTER, answered.ask),
+        other => {
+            conductor.shards[index].unreachable = other.err().and_then(CallError::unreachable);
+            return conductor.out.call_at(conductor.now + RETRY_AFTER, answered.ask);
+        }
     };
     let shard = &mut conductor.shards[index];
+    shard.unreachable = None;
     if replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, conductor.attempt) == Ok(true) {
         shard.keep(snapshot);
         if shard.seconds.more() {
             fetch(conductor, index);
         } else {
-            shard.standing = Standing::Finished;
+            conductor.finish_shard(index);
         }
     }
 }

@@ -14,9 +14,10 @@ use super::recording::Recording;
 use super::seconds::{self, Course};
 use super::shards::{self, Shard, Standing};
 use super::{
-    Call, ConductStage, ConductorConfig, Control, Ending, Endpoint, Failure, Outcome, Progress, ShardOutcome,
+    Call, ConductStage, ConductorConfig, Control, Ending, Endpoint, Failure, Kept, Outcome, Progress, ShardOutcome,
     ShardPresence, reason,
 };
+use crate::measurement::parts::{Parts, kept_bytes};
 use crate::measurement::threshold::{Watch, watched_seconds};
 
 /// Pause between two calls to idle shards: far below the ten minutes without contact after which a shard exits, so that some calls may fail.
@@ -52,6 +53,10 @@ pub struct Conductor {
     pub recording: Recording,
     /// Merged seconds of all shards.
     pub course: Course,
+    /// Histograms of final snapshots that were merged as they arrived.
+    pub parts: Parts,
+    /// Memory of the final snapshots that are kept whole; none once they are merged as they arrive.
+    kept: Option<Kept>,
     /// Thresholds that may stop the load early.
     pub watch: Watch,
     /// When the warm-up's early end was ordered.
@@ -99,6 +104,8 @@ impl Conductor {
             restarts: 0,
             recording: Recording::default(),
             course,
+            parts: Parts::default(),
+            kept: Some(Kept::default()),
             watch: Watch::new(thresholds, std::mem::take(&mut config.standings), operations),
             settled_at: None,
             probes: Vec::new(),
@@ -179,6 +186,7 @@ impl Conductor {
     /// Voids the attempt: shards keep process and plan.
     pub fn give_up_attempt(&mut self) {
         self.shards.iter_mut().for_each(Shard::give_up_attempt);
+        (self.parts, self.kept) = (Parts::default(), Some(Kept::default()));
         self.start_at = None;
         self.start_at_unix_nanoseconds = None;
         self.watch.forget();
@@ -198,7 +206,8 @@ impl Conductor {
     pub fn publish(&mut self, stage: ConductStage) {
         let since_start = self.start_at.map(|start| self.clock() - start);
         let history = self.course.history();
-        let live = since_start.and_then(|since_start| live::of(&self.shards, history, since_start)).map(Arc::new);
+        let live =
+            since_start.and_then(|since_start| live::of(&self.shards, &self.parts, history, since_start)).map(Arc::new);
         self.published = Progress { live, ..self.counted(stage) };
         self.out.actions.push(Action::Publish(Box::new(self.published.clone())));
     }
@@ -245,6 +254,34 @@ impl Conductor {
         }
     }
 
+    /// The shard has finished: its snapshot is the final one. Merges and drops its histograms, unless there is memory to keep the final
+    /// snapshots of all shards, so that the full result has a record of each.
+    pub fn finish_shard(&mut self, index: usize) {
+        let shard = &mut self.shards[index];
+        shard.standing = Standing::Finished;
+        let bytes = shard.snapshot.as_ref().map_or(0, kept_bytes);
+        if let Some(kept) = &mut self.kept {
+            if kept.grow(&self.config.memory, bytes) {
+                return;
+            }
+            self.kept = None;
+            let all = self.shards.len();
+            (0..all).for_each(|index| self.merge_histograms(index));
+        } else {
+            self.merge_histograms(index);
+        }
+    }
+
+    fn merge_histograms(&mut self, index: usize) {
+        let shard = &mut self.shards[index];
+        let Some(snapshot) = shard.snapshot.as_mut().filter(|_| shard.standing == Standing::Finished) else { return };
+        match self.parts.take(snapshot) {
+            Ok(own) => shard.own_latency = Some(own),
+            // The final merge fails with the same error.
+            Err(error) => tracing::warn!(shard = shard.index(), %error, "failed to merge a final snapshot"),
+        }
+    }
+
     /// Builds the outcome from the current state. Takes the snapshots out of the shards.
     pub fn outcome(&mut self, ending: Ending) -> Outcome {
         let start_skew = live::start_skew(&self.shards);
@@ -259,6 +296,7 @@ impl Conductor {
         let timeline = self.course.all(&mut self.shards);
         let shards = self.shards.iter_mut().map(|shard| {
             let endpoint = shard.endpoint.clone();
+            let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
             let snapshot = shard.snapshot.take();
             ShardOutcome {
                 shard: shard.plan.shard,
@@ -268,12 +306,13 @@ impl Conductor {
                     Standing::Finished => None,
                     Standing::Lost(why) => Some(why.clone()),
                     Standing::Failed(failure) if started => Some(failure.message.clone()),
-                    _ if started => Some("it was stopped, and its final snapshot is incomplete".to_owned()),
+                    _ if started => Some(format!("it was stopped, and its final snapshot is incomplete{how}")),
                     _ => None,
                 },
                 incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),
                 host: endpoint.map(|endpoint| endpoint.host).unwrap_or_default(),
                 snapshot,
+                own_latency: shard.own_latency.take(),
                 unacknowledged: shard.unacknowledged,
                 clock: shard.clock.map(|clock| clock.report()),
             }
@@ -285,6 +324,8 @@ impl Conductor {
             attempt: self.attempt,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards,
+            parts: std::mem::take(&mut self.parts),
+            kept: self.kept.clone().unwrap_or_default(),
             timeline,
             start_skew,
             clock_uncertainty,

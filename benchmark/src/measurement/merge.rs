@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::histogram::{HistogramError, Kind};
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
-use redisbench_wire::snapshot::{ErrorTally, Latency, ServerStats, Snapshot, Tally, Verification};
+use redisbench_wire::snapshot::{CacheCounts, ClientUsage, ErrorTally, ServerStats, Snapshot, Tally, Verification};
 use redisbench_wire::timeline::Span;
 
+use crate::measurement::parts::Parts;
 use crate::measurement::topology::{self, MergedTopology};
 use crate::measurement::{Outcome, ShardOutcome};
 
@@ -26,7 +27,7 @@ const TENTHS: usize = 10;
 const SHORTEST_TENTH: u64 = SECOND / 2;
 
 /// Name for everything beyond the bound of nodes or error kinds.
-const OTHER: &str = "Other";
+pub(crate) const OTHER: &str = "Other";
 
 /// Bound of error kinds over all shards. Each shard may name [`limits::ERROR_KINDS`].
 const ERROR_KINDS: usize = 16 * limits::ERROR_KINDS;
@@ -54,6 +55,12 @@ pub struct Merged {
     pub errors: Vec<ErrorTally>,
     /// Counts of checked replies, without the individual findings; none if nothing was checked.
     pub verification: Option<Verification>,
+    /// Client-side caches; none without them.
+    pub cache: Option<MergedCache>,
+    /// Connections made; none if they have no lifetime.
+    pub churn: Option<MergedChurn>,
+    /// What the client cost; none for the engine.
+    pub client: Option<MergedClient>,
     /// Succeeded requests over time.
     pub pace: Pace,
     /// The target's servers, and their changes and outages.
@@ -62,6 +69,32 @@ pub struct Merged {
     pub servers: Option<ServerStats>,
     /// Completions per second in ten equal parts of the common window, in order; empty if the window is too short.
     pub tenths: Vec<u64>,
+}
+
+/// Client-side caches of all shards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedCache {
+    pub counts: CacheCounts,
+    /// From the send of a write to the push that invalidated another connection's entry.
+    pub invalidation: Histogram<u64>,
+}
+
+/// Connections that all shards made while measuring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedChurn {
+    pub made: u64,
+    pub closed: u64,
+    pub connect: Histogram<u64>,
+    /// None without TLS.
+    pub tls_handshake: Option<Histogram<u64>>,
+}
+
+/// A client of all shards, from the start to the last outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedClient {
+    pub usage: ClientUsage,
+    /// Requests that have an outcome, those of the warm-up included.
+    pub requests: u64,
 }
 
 /// One set of requests.
@@ -147,7 +180,11 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
     for snapshot in &snapshots {
         warmup.add(&snapshot.warmup);
     }
-    let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
+    let mut parts = outcome.parts.clone();
+    for shard in outcome.shards.iter().filter(|shard| shard.own_latency.is_none()) {
+        shard.snapshot.iter().try_for_each(|snapshot| parts.add(snapshot))?;
+    }
+    let Parts { mut total, lateness, operations, nodes, cache, churn } = parts;
     let rate = CumulativeRate::of(plan);
     let unknown: Vec<u64> = (0..plan.shards)
         .zip(&outcome.shards)
@@ -155,18 +192,24 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
         .collect();
     total.unknown = sum(unknown.iter().copied());
     let response = crate::measurement::latencies::round(total.response.mean());
-    let (pace, tenths) = pace(&snapshots, rate.as_ref(), response);
+    let (mut pace, tenths) = pace(&snapshots, rate.as_ref(), response);
+    if let Some(cache) = &cache {
+        pace.due = pace.due.map(|due| without_hits(due, total.tally.scheduled, cache.counts.hits));
+    }
     Ok(Some(Merged {
         total,
         unknown,
         warmup,
         preloaded_keys: sum(snapshots.iter().map(|snapshot| snapshot.preloaded_keys)),
         preload_commands: sum(snapshots.iter().map(|snapshot| snapshot.preload_commands)),
-        operations: operations(&snapshots)?,
-        nodes: nodes(&snapshots)?,
-        lateness: lateness(&snapshots)?,
+        operations,
+        nodes: nodes.into_values().collect(),
+        lateness,
         errors: errors(&snapshots),
         verification: verification(snapshots.iter().copied()),
+        cache,
+        churn,
+        client: client(&snapshots),
         servers: snapshots.iter().find_map(|snapshot| snapshot.servers.clone()),
         tenths,
         pace,
@@ -183,83 +226,27 @@ pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) ->
     sum
 }
 
+/// The part of `due` requests that was scheduled, because a cache answered the rest.
+fn without_hits(due: u64, scheduled: u64, hits: u64) -> u64 {
+    let all = u128::from(scheduled) + u128::from(hits);
+    u64::try_from((u128::from(due) * u128::from(scheduled)).checked_div(all).unwrap_or_default()).unwrap_or(due)
+}
+
+fn client(snapshots: &[&Snapshot]) -> Option<MergedClient> {
+    let mut sum: Option<MergedClient> = None;
+    for (usage, snapshot) in snapshots.iter().filter_map(|snapshot| Some((snapshot.client.as_ref()?, snapshot))) {
+        let sum = sum.get_or_insert_with(|| MergedClient { usage: ClientUsage::default(), requests: 0 });
+        sum.usage.add(usage);
+        for tally in [&snapshot.total, &snapshot.warmup] {
+            sum.requests = sum.requests.saturating_add(tally.succeeded).saturating_add(tally.errors);
+        }
+    }
+    sum
+}
+
 /// Saturates: shards' counts are untrusted.
 fn sum(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
-}
-
-pub(crate) fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
-    let mut sum = Measured::default();
-    for (tally, latency) in parts {
-        sum.tally.add(tally);
-        add(&mut sum.response, &latency.response, Kind::Request)?;
-        add_optional(&mut sum.service, latency.service.as_ref())?;
-        add_optional(&mut sum.error_replies, latency.error_replies.as_ref())?;
-    }
-    Ok(sum)
-}
-
-fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram, kind: Kind) -> Result<(), HistogramError> {
-    sum.add(encoded.decode(kind)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
-}
-
-fn add_optional(sum: &mut Option<Histogram<u64>>, encoded: Option<&EncodedHistogram>) -> Result<(), HistogramError> {
-    match encoded {
-        Some(encoded) => add(sum.get_or_insert_with(|| Kind::Request.empty()), encoded, Kind::Request),
-        None => Ok(()),
-    }
-}
-
-/// A lost shard's live snapshot has none.
-fn lateness(snapshots: &[&Snapshot]) -> Result<Option<Histogram<u64>>, HistogramError> {
-    let mut sum = None;
-    for snapshot in snapshots {
-        add_optional(&mut sum, snapshot.latency.lateness.as_ref())?;
-    }
-    Ok(sum)
-}
-
-pub(crate) fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, HistogramError> {
-    // A lost shard's live snapshot has no operations; the longest list has them all, in the plan's order.
-    let names = snapshots.iter().map(|snapshot| &snapshot.operations).max_by_key(|operations| operations.len());
-    let names = names.into_iter().flatten().map(|operation| operation.name.as_str());
-    names
-        .map(|name| {
-            let parts = snapshots.iter().flat_map(|snapshot| &snapshot.operations).filter(|part| part.name == name);
-            Ok(OperationMeasured {
-                name: name.to_owned(),
-                measured: measured(parts.clone().map(|part| (&part.tally, &part.latency)))?,
-                nil_replies: sum(parts.map(|part| part.nil_replies)),
-            })
-        })
-        .collect()
-}
-
-pub(crate) fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
-    let mut nodes = BTreeMap::<(&str, &str), NodeMeasured>::new();
-    for part in snapshots.iter().flat_map(|snapshot| &snapshot.nodes) {
-        // Bounded, because shards report the names of nodes and each one costs a histogram.
-        let known = (part.address.as_str(), part.id.as_str());
-        let full = nodes.len() >= limits::NODES && !nodes.contains_key(&known);
-        let (address, id) = if full { (OTHER, OTHER) } else { known };
-        let node = nodes.entry((address, id)).or_insert_with(|| NodeMeasured {
-            id: id.to_owned(),
-            address: address.to_owned(),
-            slots: 0,
-            replica: false,
-            requests: 0,
-            errors: 0,
-            redirects: 0,
-            service: Kind::Node.empty(),
-        });
-        node.slots = node.slots.max(part.slots);
-        node.replica |= part.replica;
-        node.requests = node.requests.saturating_add(part.requests);
-        node.errors = node.errors.saturating_add(part.errors);
-        node.redirects = node.redirects.saturating_add(part.redirects);
-        add(&mut node.service, &part.service, Kind::Node)?;
-    }
-    Ok(nodes.into_values().collect())
 }
 
 fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {

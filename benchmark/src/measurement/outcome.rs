@@ -7,6 +7,8 @@ use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::Span;
 use serde::{Deserialize, Serialize};
 
+use super::memory::Kept;
+use super::parts::{OwnLatency, Parts};
 use super::threshold::Judged;
 use crate::human;
 
@@ -22,6 +24,10 @@ pub struct Outcome {
     pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in index order.
     pub shards: Vec<ShardOutcome>,
+    /// Histograms and breakdowns that were merged as they arrived; see [`ShardOutcome::own_latency`].
+    pub parts: Parts,
+    /// Memory of the snapshots.
+    pub kept: Kept,
     /// Seconds since the start, in order, merged over all shards.
     pub timeline: Vec<Span>,
     /// Largest difference between the shards' first sends, each relative to its own schedule; none with fewer than two shards, or if
@@ -54,7 +60,7 @@ impl Outcome {
         self.shards.iter().filter_map(|shard| shard.snapshot.as_ref())
     }
 
-    /// Shards that did not acknowledge the abort within 2 s: their processes must be ended from outside.
+    /// Shards that did not acknowledge the abort within 4 s: their processes must be ended from outside.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &ShardOutcome> {
         self.shards.iter().filter(|shard| shard.unacknowledged)
     }
@@ -116,6 +122,9 @@ pub struct ShardOutcome {
     pub host: String,
     /// The last accepted snapshot: the full one, unless `partial`. Its seconds are in [`Outcome::timeline`].
     pub snapshot: Option<Snapshot>,
+    /// Set if the histograms and breakdowns of the snapshot are in [`Outcome::parts`] instead.
+    #[serde(skip)]
+    pub own_latency: Option<OwnLatency>,
     /// The snapshot is not the final one: later requests are unknown.
     #[serde(default)]
     pub partial: bool,

@@ -57,7 +57,7 @@ pub fn merge(plan: &TrialPlan, snapshots: &[&Snapshot]) -> MergedTopology {
     });
     let left_out = reports().map(|report| report.changes_left_out.saturating_add(report.outages_left_out));
     MergedTopology {
-        slotted: plan.target.topology == Kind::Cluster,
+        slotted: matches!(plan.target.topology, Kind::Cluster | Kind::Pool),
         measured_from: snapshots
             .iter()
             .filter(|snapshot| snapshot.window.start_nanoseconds > 0)

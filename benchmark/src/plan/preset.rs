@@ -54,6 +54,19 @@ pub(super) fn trial(
     Ok(validated)
 }
 
+/// Checks that a preset can be searched for its highest rate: each step runs the same trial at another rate.
+pub(super) fn searchable(name: Option<&str>) -> Result<(), Vec<Problem>> {
+    let preset = name.and_then(|name| PRESETS.iter().find(|preset| preset.name == name));
+    match preset.filter(|preset| preset.takes()) {
+        None => Ok(()),
+        Some(preset) => {
+            let message =
+                "consumes an element per request, so its steps would need different data: remove it or search";
+            Err(vec![Problem::new(FIELD, preset.name, message)])
+        }
+    }
+}
+
 /// The user has not written these operations, so their problems are reported as problems of the preset.
 fn of_preset(mut problems: Vec<Problem>, name: &str) -> Vec<Problem> {
     for problem in &mut problems {

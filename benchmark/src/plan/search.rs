@@ -9,7 +9,7 @@ use redisbench_wire::plan::{Bound, Target};
 use crate::api::search::{self as api, Search};
 use crate::api::spec::{LoadType, OpenLoopSpec};
 use crate::api::status::{LimitedBy, StepOutcome, TrialLine, TrialOutcome};
-use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, Validated};
 
 /// A search, whose steps are trials.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub struct GoodStep {
     pub rate: u64,
     /// Its mean response time.
     pub mean_nanoseconds: u64,
+    /// Processor time of its busiest server, in hundredths of a per cent, if it is known.
+    pub server_basis_points: Option<u32>,
 }
 
 /// In per cent of a step's rate: repeated runs of a few seconds differ by a tenth, so closer steps cannot be compared by their times.
@@ -51,7 +53,11 @@ impl GoodStep {
         let completed = lines.iter().filter(|line| line.state == TrialOutcome::Completed);
         let passed = completed.filter_map(|line| {
             let step = line.search.as_ref().filter(|step| step.outcome == StepOutcome::Passed)?;
-            Some(Self { rate: step.rate_per_second, mean_nanoseconds: line.mean_nanoseconds? })
+            Some(Self {
+                rate: step.rate_per_second,
+                mean_nanoseconds: line.mean_nanoseconds?,
+                server_basis_points: step.busiest_server_basis_points,
+            })
         });
         passed
             .filter(|good| u128::from(good.rate) * 100 <= u128::from(rate) * CLEARLY_LESS)
@@ -71,24 +77,31 @@ pub struct Why {
 }
 
 impl SearchPlan {
-    /// Checks the spec of a benchmark called `name`, which has a search.
+    /// Checks `cell`, the spec of a single search of the benchmark `spec`. `check` makes a trial of the spec of a step.
     ///
     /// # Errors
-    /// All problems of the spec.
-    pub(super) fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Self, Vec<Problem>> {
+    /// All problems of the cell.
+    pub(super) fn compile(
+        spec: &RedisBenchmarkSpec,
+        cell: &RedisBenchmarkSpec,
+        check: impl Fn(&RedisBenchmarkSpec) -> Result<Validated, Vec<Problem>>,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let found = spec.search.as_ref().and_then(|search| api::check(spec, search, &mut problems));
+        // The range is that of the whole benchmark, whose number of searches bounds the steps.
+        let mut whole = RedisBenchmarkSpec { load: cell.load.clone(), ..spec.clone() };
+        whole.load.clients.clone_from(&spec.load.clients);
+        let found = spec.search.as_ref().and_then(|search| api::check(&whole, search, &mut problems));
         let Some(search) = found.filter(|_| problems.is_empty()) else {
             // Also reports problems of the rest of the spec, without repeating those already found.
-            problems.extend(validate(&at(spec, 1, None), name).err().unwrap_or_default());
+            problems.extend(check(&at(cell, 1, None)).err().unwrap_or_default());
             problems.dedup();
             return Err(problems);
         };
         let limits = search.limits;
         let length = search::shortest(limits.min, search.arrivals, &search.objective);
-        let first = validate(&at(spec, limits.min, Some(length)), name)?;
+        let first = check(&at(cell, limits.min, Some(length)))?;
         let least = match first.plan.bound {
-            Bound::Duration { nanoseconds } if spec.load.duration.is_some() => Duration::from_nanos(nanoseconds),
+            Bound::Duration { nanoseconds } if cell.load.duration.is_some() => Duration::from_nanos(nanoseconds),
             _ => Duration::ZERO,
         };
         let mut plan = Self { search, first, least };
@@ -104,6 +117,11 @@ impl SearchPlan {
             good: None,
         };
         (first, self.first.clone())
+    }
+
+    /// The most steps that it takes.
+    pub(super) fn most_steps(&self) -> usize {
+        self.search.limits.steps
     }
 
     pub(super) fn retarget(&mut self, change: impl Fn(&mut Target)) {
@@ -145,7 +163,22 @@ pub struct Standing {
     pub bad: Option<Bad<Why>>,
 }
 
-/// State of the search of `spec` after the trials of these lines; none if it has no search.
+/// Lines of each search, in the order in which they ran.
+pub fn of_searches(lines: &[TrialLine]) -> Vec<Vec<TrialLine>> {
+    let mut searches: Vec<Vec<TrialLine>> = Vec::new();
+    for line in lines {
+        let same = |known: &&mut Vec<TrialLine>| {
+            known.first().is_some_and(|first| (first.cell, first.repeat) == (line.cell, line.repeat))
+        };
+        match searches.iter_mut().find(same) {
+            Some(own) => own.push(line.clone()),
+            None => searches.push(vec![line.clone()]),
+        }
+    }
+    searches
+}
+
+/// State of a search of `spec` after the trials of these lines, which are of a single search; none if the spec has no search.
 pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standing> {
     let search = api::check(spec, spec.search.as_ref()?, &mut Vec::new())?;
     let steps = steps(lines);

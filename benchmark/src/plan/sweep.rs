@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, set};
+use crate::api::client::ClientSpec;
+use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, check_swept_operations, set};
 use crate::api::target::TargetSpec;
 use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, admission, validate};
 
@@ -19,6 +20,8 @@ pub(super) struct Cell {
     pub parameters: Vec<(String, String)>,
     /// Index and name of the target, if there are several.
     pub target: Option<(usize, String)>,
+    /// Index and name of the client, if there are several.
+    pub client: Option<(usize, String)>,
     /// A spec that makes one trial for each of its presets.
     pub spec: RedisBenchmarkSpec,
 }
@@ -31,7 +34,7 @@ impl Cell {
         own.sweep.clear();
         own.sweep_order = SweepOrder::default();
         own.comparison = None;
-        Self { parameters: Vec::new(), target: None, spec: own }
+        Self { parameters: Vec::new(), target: None, client: None, spec: own }
     }
 
     /// Its values for people, such as `load.pipeline=10, shards.count=2`.
@@ -45,12 +48,13 @@ impl Cell {
 pub(super) fn check(spec: &RedisBenchmarkSpec, name: &str) -> Result<Duration, Vec<Problem>> {
     let one_cell = spec.sweep.is_empty() && spec.search.is_none() && spec.workload.preset.is_empty();
     // Of a single setting, all problems are reported at once.
-    let mut problems = if one_cell && spec.targets.len() == 1 {
+    let mut problems = if one_cell && spec.subjects().len() == 1 {
         validate(spec, name).err().unwrap_or_default()
     } else {
         admission(spec, name)
     };
     problems.extend(check_sweep(&spec.sweep));
+    problems.extend(check_swept_operations(&spec.sweep, spec.workload.operations.len()));
     let interval = spec.repeats.interval.parse().ok().filter(|interval| *interval <= LONGEST_INTERVAL);
     if interval.is_none() {
         let message = format!("must be from 0s to {}", GoDuration::from(LONGEST_INTERVAL));
@@ -70,24 +74,35 @@ pub(super) fn cells(spec: &RedisBenchmarkSpec) -> Result<Vec<Cell>, Vec<Problem>
     let mut cells = vec![(Vec::new(), plain)];
     for entry in &spec.sweep {
         let each = cells.iter().flat_map(|(parameters, json)| {
-            entry.values.iter().map(move |value| {
+            (0..entry.values.len()).map(move |place| {
                 let (mut parameters, mut json) = (parameters.clone(), json.clone());
-                parameters.push((entry.field.clone(), value.to_string()));
-                set(&mut json, &entry.field, value);
+                for (field, value) in entry.row(place) {
+                    parameters.push((field.to_owned(), value.to_string()));
+                    set(&mut json, field, value);
+                }
                 (parameters, json)
             })
         });
         cells = each.collect();
     }
     let read = |(parameters, json)| {
-        Ok(Cell { parameters, target: None, spec: serde_json::from_value(json).map_err(unreadable)? })
+        Ok(Cell { parameters, target: None, client: None, spec: serde_json::from_value(json).map_err(unreadable)? })
     };
     cells.into_iter().map(read).collect()
 }
 
-/// Splits each of `cells` by target; the targets of a cell are consecutive.
-pub(super) fn of_targets(cells: &[Cell]) -> Vec<Cell> {
+/// Splits each of `cells` by what is compared; the subjects of a cell are consecutive.
+pub(super) fn of_subjects(cells: &[Cell]) -> Vec<Cell> {
     let of_cell = |base: &Cell| -> Vec<Cell> {
+        if base.spec.load.clients.len() > 1 {
+            let clients = base.spec.load.clients.iter().enumerate();
+            let cell = |(index, client): (usize, &ClientSpec)| {
+                let mut spec = base.spec.clone();
+                spec.load.clients = vec![client.clone()];
+                Cell { client: Some((index, client.name.clone())), spec, ..base.clone() }
+            };
+            return clients.map(cell).collect();
+        }
         let targets = base.spec.targets.iter().enumerate();
         let cell = |(index, target): (usize, &TargetSpec)| {
             let spec = RedisBenchmarkSpec { targets: vec![target.clone()], ..base.spec.clone() };
@@ -107,22 +122,22 @@ pub(super) struct Turn {
 
 /// The order in which `count` cells run, `repeats` times each.
 pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<Turn> {
-    if spec.targets.len() < 2 {
+    let subjects = spec.subjects().len();
+    if subjects < 2 {
         let turn = |cell, repeat| Turn { cell, repeat, cold: false };
         let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
         return (0..repeats).flat_map(of_repeat).collect();
     }
     // One setting after another, each with all its blocks, so that compared trials run close together.
-    let targets = spec.targets.len();
     let of_setting = |setting: usize| {
         let turn = move |place: redisbench_statistics::comparison::Place| Turn {
-            cell: setting * targets + place.subject,
+            cell: setting * subjects + place.subject,
             repeat: u32::try_from(place.pass).unwrap_or(u32::MAX),
             cold: place.is_cold(),
         };
-        redisbench_statistics::comparison::order(targets, repeats as usize).into_iter().map(turn)
+        redisbench_statistics::comparison::order(subjects, repeats as usize).into_iter().map(turn)
     };
-    order(spec, count / targets, 0).into_iter().flat_map(of_setting).collect()
+    order(spec, count / subjects, 0).into_iter().flat_map(of_setting).collect()
 }
 
 /// The order in which `count` cells run in repeat `repeat`.
@@ -159,9 +174,13 @@ pub(super) struct Complaints {
 impl Complaints {
     pub(super) fn add(&mut self, cell: &Cell, found: Vec<Problem>) {
         for problem in found {
-            // A cell has a single target, so its problems name index 0.
-            let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
-            let field = problem.field.replacen("spec.targets[0]", &format!("spec.targets[{index}]"), 1);
+            // A cell has a single target and a single client, so its problems name index 0.
+            let renamed = |field: &str, of: &str, subject: &Option<(usize, String)>| {
+                let index = subject.as_ref().map_or(0, |(index, _)| *index);
+                field.replacen(&format!("{of}[0]"), &format!("{of}[{index}]"), 1)
+            };
+            let field = renamed(&problem.field, "spec.targets", &cell.target);
+            let field = renamed(&field, "spec.load.clients", &cell.client);
             let problem = Problem { field, ..problem };
             let problem = if cell.parameters.is_empty() {
                 problem

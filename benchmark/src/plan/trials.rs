@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_statistics::search::MOST_STEPS;
-use redisbench_wire::plan::Target;
+use redisbench_wire::plan::{Client, Library, Target};
 use sha2::{Digest as _, Sha256};
 
 use super::preset;
-use super::search::{SearchPlan, SearchTrial};
+use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
+use crate::api::search;
 use crate::api::status::TrialLine;
-use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
+use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, validate};
 use crate::human;
 
 /// Maximum bytes of a trial's setting in a status.
@@ -20,10 +20,12 @@ const SETTING_BYTES: usize = 256;
 /// All trials of a benchmark, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// At least one; for a search only the first.
+    /// At least one; for searches the first of each, whose index is only right for the first search.
     trials: Vec<Trial>,
-    /// For a search: the rule for further trials, and the time between two of them.
-    search: Option<(SearchPlan, Duration)>,
+    /// Rules for further trials, in the order in which the searches run; empty without a search.
+    searches: Vec<(Kind, SearchPlan)>,
+    /// Time between two trials.
+    interval: Duration,
     hash: String,
 }
 
@@ -32,7 +34,7 @@ pub struct Plan {
 pub struct Trial {
     /// Its place in the plan, from 0.
     pub index: u32,
-    /// Number of trials of the plan; for a search, the maximum.
+    /// Number of trials of the plan; for searches, the maximum.
     pub of: u32,
     pub kind: Kind,
     pub spec: Validated,
@@ -49,6 +51,8 @@ pub struct Kind {
     pub preset: Option<String>,
     /// Its target, if there are several.
     pub target: Option<String>,
+    /// Its client, if there are several.
+    pub client: Option<String>,
     /// It belongs to the first block of a comparison.
     pub cold: bool,
     /// The swept fields with their values, in the order of the sweep.
@@ -65,7 +69,7 @@ impl Kind {
     pub fn parts(&self) -> Vec<String> {
         let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
         let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-        self.target.iter().chain(&self.preset).cloned().chain(parameters).chain(repeat).collect()
+        self.target.iter().chain(&self.client).chain(&self.preset).cloned().chain(parameters).chain(repeat).collect()
     }
 }
 
@@ -81,21 +85,21 @@ struct Draft {
 /// All problems of the spec, in the order of the fields; and a cell of a sweep that could not run.
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
     let interval = sweep::check(spec, name)?;
-    if spec.search.is_some() {
-        return Ok(Plan::of_search(SearchPlan::compile(spec, name)?, interval));
-    }
     let base = Cell::only(spec);
     // The spec must be valid by itself, too, because the API server validates it that way.
     let several =
-        spec.repeats.count > 1 || spec.targets.len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
+        spec.repeats.count > 1 || spec.subjects().len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
-        let base = sweep::of_targets(std::slice::from_ref(&base));
-        Arrangement { name, repeats: 1, several: false }.drafts(&base[0].spec, &base)?;
+        let base = sweep::of_subjects(std::slice::from_ref(&base));
+        Arrangement { name, repeats: 1, several: false }.trials(&base[0].spec, &base)?;
     }
     let settings = if spec.sweep.is_empty() { vec![base] } else { sweep::cells(spec)? };
-    let cells = if spec.targets.len() > 1 { sweep::of_targets(&settings) } else { settings };
-    let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
-    Ok(Plan::of(drafts, interval))
+    let cells = if spec.subjects().len() > 1 { sweep::of_subjects(&settings) } else { settings };
+    let arrangement = Arrangement { name, repeats: spec.repeats.count, several };
+    if spec.search.is_some() {
+        return Ok(Plan::of_searches(arrangement.searches(spec, &cells)?, interval));
+    }
+    Ok(Plan::of(arrangement.drafts(spec, &cells)?, interval))
 }
 
 /// How cells become trials.
@@ -107,36 +111,82 @@ struct Arrangement<'a> {
 }
 
 impl Arrangement<'_> {
-    /// Per repeat all cells in order, and per cell its presets in order.
+    /// Checks all trials or searches.
+    fn trials(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<(), Vec<Problem>> {
+        if spec.search.is_some() { self.searches(spec, cells).map(drop) } else { self.drafts(spec, cells).map(drop) }
+    }
+
+    /// A trial for each kind of the cells.
     fn drafts(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<Draft>, Vec<Problem>> {
+        self.each(spec, cells, |cell, kind, drafts: &[Draft]| {
+            let spec = match drafts.iter().find(|draft| draft.kind.cell == kind.cell) {
+                // Repeats share a spec.
+                Some(same) if kind.preset.is_none() => same.spec.clone(),
+                _ => self.validated(&cell.spec, &kind, drafts.len())?,
+            };
+            Ok(Draft { kind, spec })
+        })
+    }
+
+    /// A search for each kind of the cells.
+    fn searches(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<(Kind, SearchPlan)>, Vec<Problem>> {
+        let mut problems = Vec::new();
+        if let Some(search) = spec.search.as_ref().filter(|_| search::searches(spec) > 1) {
+            // Problems of the search itself are the same in each cell.
+            search::check(spec, search, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        self.each(spec, cells, |cell, kind, searches: &[(Kind, SearchPlan)]| {
+            // The steps set what a search must not have, so the cell is checked before.
+            let found = admission(&cell.spec, self.name);
+            if !found.is_empty() {
+                return Err(found);
+            }
+            preset::searchable(kind.preset.as_deref())?;
+            let place = searches.len();
+            let plan = SearchPlan::compile(spec, &cell.spec, |step| self.validated(step, &kind, place))?;
+            Ok((kind, plan))
+        })
+    }
+
+    /// Per repeat all cells in order, and per cell its presets in order. `make` also gets what was made before.
+    fn each<T>(
+        &self,
+        spec: &RedisBenchmarkSpec,
+        cells: &[Cell],
+        make: impl Fn(&Cell, Kind, &[T]) -> Result<T, Vec<Problem>>,
+    ) -> Result<Vec<T>, Vec<Problem>> {
         let mut complaints = Complaints::default();
-        for cell in cells {
+        for cell in cells.iter().filter(|_| spec.search.is_none()) {
             complaints.add(cell, self.general_problems(&cell.spec));
         }
         let presets: Vec<Option<&String>> = match spec.workload.preset.as_slice() {
             [] => vec![None],
             presets => presets.iter().map(Some).collect(),
         };
-        let mut drafts = Vec::new();
+        let mut all = Vec::new();
         for Turn { cell: place, repeat, cold } in sweep::turns(spec, cells.len(), self.repeats) {
             let cell = &cells[place];
             for (within, preset) in presets.iter().enumerate() {
                 let kind = Kind {
                     preset: preset.cloned(),
                     target: cell.target.as_ref().map(|(_, name)| name.clone()),
+                    client: cell.client.as_ref().map(|(_, name)| name.clone()),
                     cold,
                     parameters: cell.parameters.clone(),
                     cell: u32::try_from(place * presets.len() + within).unwrap_or(u32::MAX),
                     repeat: (self.repeats > 1).then_some(repeat),
                 };
-                match self.validated(cell, &kind, &drafts) {
-                    Ok(validated) => drafts.push(Draft { kind, spec: validated }),
+                match make(cell, kind, &all) {
+                    Ok(one) => all.push(one),
                     Err(found) => complaints.add(cell, found),
                 }
             }
         }
         let problems = complaints.all();
-        if problems.is_empty() { Ok(drafts) } else { Err(problems) }
+        if problems.is_empty() { Ok(all) } else { Err(problems) }
     }
 
     /// Problems of a cell that do not depend on the trial.
@@ -152,14 +202,11 @@ impl Arrangement<'_> {
         problems
     }
 
-    fn validated(&self, cell: &Cell, kind: &Kind, before: &[Draft]) -> Result<Validated, Vec<Problem>> {
+    /// Checks `spec` as the trial or search at `place`.
+    fn validated(&self, spec: &RedisBenchmarkSpec, kind: &Kind, place: usize) -> Result<Validated, Vec<Problem>> {
         match &kind.preset {
-            Some(preset) => preset::trial(&cell.spec, self.name, before.len(), preset),
-            // Repeats share a spec.
-            None => match before.iter().find(|draft| draft.kind.cell == kind.cell) {
-                Some(same) => Ok(same.spec.clone()),
-                None => validate(&cell.spec, self.name),
-            },
+            Some(preset) => preset::trial(spec, self.name, place, preset),
+            None => validate(spec, self.name),
         }
     }
 }
@@ -173,24 +220,30 @@ impl Plan {
             Trial { index, of, kind, spec, interval, search: None }
         };
         let trials: Vec<_> = (0..).zip(drafts).map(place).collect();
-        let hash = hash(&trials, None);
-        Self { trials, search: None, hash }
+        let hash = hash(&trials, &[], interval);
+        Self { trials, searches: Vec::new(), interval, hash }
     }
 
-    fn of_search(search: SearchPlan, interval: Duration) -> Self {
-        let trials = vec![step(0, search.first(), interval)];
-        let search = Some((search, interval));
-        let hash = hash(&trials, search.as_ref());
-        Self { trials, search, hash }
+    fn of_searches(searches: Vec<(Kind, SearchPlan)>, interval: Duration) -> Self {
+        let of: usize = searches.iter().map(|(_, search)| search.most_steps()).sum();
+        let of = u32::try_from(of).unwrap_or(u32::MAX);
+        let first = |(kind, search): &(Kind, SearchPlan)| step((0, of), kind, search.first(), interval);
+        let trials: Vec<_> = searches.iter().map(first).collect();
+        let hash = hash(&trials, &searches, interval);
+        Self { trials, searches, interval, hash }
     }
 
     /// Directs the same trials at another target.
     pub fn retarget(&mut self, change: impl Fn(&mut Target)) {
         self.trials.iter_mut().for_each(|trial| change(&mut Arc::make_mut(&mut trial.spec.plan).target));
-        if let Some((search, _)) = &mut self.search {
-            search.retarget(change);
-        }
-        self.hash = hash(&self.trials, self.search.as_ref());
+        self.searches.iter_mut().for_each(|(_, search)| search.retarget(&change));
+        self.hash = hash(&self.trials, &self.searches, self.interval);
+    }
+
+    /// Whether a trial needs a client library.
+    pub fn needs_clients(&self) -> bool {
+        let needs = |client: &Client| client.library != Library::Engine;
+        self.trials.iter().any(|trial| trial.spec.plan.client.as_ref().is_some_and(needs))
     }
 
     pub fn trials(&self) -> &[Trial] {
@@ -199,10 +252,21 @@ impl Plan {
 
     /// The trial at `index`, once those of `lines` have finished; only a search depends on these. None if there is no such trial.
     pub fn trial(&self, index: u32, lines: &[TrialLine]) -> Option<Trial> {
-        let Some((search, interval)) = &self.search else { return self.trials.get(index as usize).cloned() };
+        if self.searches.is_empty() {
+            return self.trials.get(index as usize).cloned();
+        }
         let before: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
-        let follows = before.len() == index as usize && before.len() < MOST_STEPS;
-        follows.then(|| search.next(&before)).flatten().map(|next| step(index, next, *interval))
+        if before.len() != index as usize || index >= self.count() {
+            return None;
+        }
+        let steps = of_searches(&before);
+        self.searches.iter().find_map(|(kind, search)| {
+            let is_own = |lines: &&Vec<TrialLine>| {
+                lines.first().is_some_and(|first| (first.cell, first.repeat) == (kind.cell, kind.repeat))
+            };
+            let own = steps.iter().find(is_own).map_or(&[][..], Vec::as_slice);
+            search.next(own).map(|next| step((index, self.count()), kind, next, self.interval))
+        })
     }
 
     /// Sets the setting of the current trial in `status`, if there are several.
@@ -236,9 +300,11 @@ impl Plan {
             let measured = Duration::from_nanos(plan.warmup_nanoseconds + plan.bound.longest_nanoseconds());
             trial.interval + shards.prepare_timeout + measured + shards.collect_timeout
         };
-        let sum: Duration = self.trials.iter().map(longest).sum();
         // The first step of a search has the lowest rate and takes longest.
-        self.search.as_ref().map_or(sum, |(_, interval)| (sum + *interval) * self.count())
+        let steps = |place: usize| self.searches.get(place).map_or(1, |(_, search)| search.most_steps());
+        let interval = if self.searches.is_empty() { Duration::ZERO } else { self.interval };
+        let all = self.trials.iter().enumerate();
+        all.map(|(place, trial)| (longest(trial) + interval) * u32::try_from(steps(place)).unwrap_or(u32::MAX)).sum()
     }
 }
 
@@ -263,16 +329,16 @@ impl Trial {
     }
 }
 
-fn step(index: u32, (search, spec): (SearchTrial, Validated), interval: Duration) -> Trial {
-    let of = u32::try_from(MOST_STEPS).unwrap_or(u32::MAX);
+/// A step of the search of `kind`, at its index of the most.
+fn step((index, of): (u32, u32), kind: &Kind, (search, spec): (SearchTrial, Validated), interval: Duration) -> Trial {
     let interval = if index == 0 { Duration::ZERO } else { interval };
-    Trial { index, of, kind: Kind::default(), spec, interval, search: Some(search) }
+    Trial { index, of, kind: kind.clone(), spec, interval, search: Some(search) }
 }
 
 /// Covers the plan of each trial.
-fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
+fn hash(trials: &[Trial], searches: &[(Kind, SearchPlan)], interval: Duration) -> String {
     let mut hasher = Sha256::new();
-    if let Some((search, interval)) = search {
+    for (_, search) in searches {
         hasher.update(search.identity());
         hasher.update(interval.as_nanos().to_le_bytes());
     }

@@ -3,6 +3,7 @@
 use redisbench_statistics::comparison::{Estimate, Outcome, Place, Question, Trial, compare};
 use redisbench_statistics::{Confidence, Direction};
 
+use super::search;
 use super::size_budget::SizeBudget;
 use crate::api::comparison::{ComparisonMetric, ComparisonSpec};
 use crate::api::status::{
@@ -32,9 +33,14 @@ pub fn comparisons(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<Compa
     else {
         return Vec::new();
     };
-    let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
-    let of_setting = |lines: Vec<&TrialLine>| results(comparison, baseline, &names, spec.workload.seed, &lines);
-    settings(trials).into_iter().flat_map(of_setting).collect()
+    let names = spec.subjects();
+    // Searches are compared by the rates found.
+    let trials = search::answers(spec, trials);
+    let metrics =
+        if spec.search.is_some() { vec![ComparisonMetric::Throughput] } else { metrics(comparison, trials.iter()) };
+    let of_setting =
+        |lines: Vec<&TrialLine>| results(comparison, (baseline, &metrics), &names, spec.workload.seed, &lines);
+    settings(&trials).into_iter().flat_map(of_setting).collect()
 }
 
 /// Groups trials by setting: a preset and the values of the swept fields.
@@ -57,9 +63,15 @@ pub(super) fn is_of_setting(one: &TrialLine, other: &TrialLine) -> bool {
     (&one.parameters, &one.preset) == (&other.parameters, &other.preset)
 }
 
-/// All metrics, the requested one first.
-pub(super) fn metrics(spec: &ComparisonSpec) -> Vec<ComparisonMetric> {
-    let others = ComparisonMetric::ALL.into_iter().filter(|metric| *metric != spec.metric);
+/// The metrics that `lines` have, the requested one first.
+pub(super) fn metrics<'a>(
+    spec: &ComparisonSpec,
+    mut lines: impl Iterator<Item = &'a TrialLine>,
+) -> Vec<ComparisonMetric> {
+    let with_processor = lines.any(|line| line.cpu_per_request_nanoseconds.is_some());
+    let others = ComparisonMetric::ALL
+        .into_iter()
+        .filter(|metric| *metric != spec.metric && (with_processor || *metric != ComparisonMetric::CpuPerRequest));
     std::iter::once(spec.metric).chain(others).collect()
 }
 
@@ -94,16 +106,15 @@ pub fn sentence(results: &[ComparisonResult]) -> Option<String> {
 
 fn results(
     spec: &ComparisonSpec,
-    baseline_name: &str,
+    (baseline_name, metrics): (&str, &[ComparisonMetric]),
     names: &[&str],
     seed: u64,
     lines: &[&TrialLine],
 ) -> Vec<ComparisonResult> {
     let Some(baseline) = names.iter().position(|name| *name == baseline_name) else { return Vec::new() };
-    let metrics = metrics(spec);
     let directions: Vec<_> = metrics.iter().map(|metric| direction(*metric)).collect();
     let question = question(spec, &directions, seed);
-    let trials: Vec<_> = lines.iter().filter_map(|line| trial(line, names, &metrics)).collect();
+    let trials: Vec<_> = lines.iter().filter_map(|line| trial(line, names, metrics)).collect();
     compare(&question, baseline, &trials)
         .into_iter()
         .filter_map(|found| {
@@ -131,7 +142,7 @@ fn results(
 }
 
 fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
-    line.target.as_deref().is_some_and(|target| targets.contains(&target))
+    line.subject().is_some_and(|subject| targets.contains(&subject))
 }
 
 /// Whether a trial was measured to the end with a usable result.
@@ -170,7 +181,7 @@ pub(super) fn direction(metric: ComparisonMetric) -> Direction {
 
 /// The trial, if it counts.
 fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Option<Trial> {
-    let subject = names.iter().position(|name| Some(*name) == line.target.as_deref()).filter(|_| counts(line))?;
+    let subject = names.iter().position(|name| Some(*name) == line.subject()).filter(|_| counts(line))?;
     let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
     Some(Trial { place, values: values(line, metrics) })
 }
@@ -184,6 +195,7 @@ pub(super) fn values(line: &TrialLine, metrics: &[ComparisonMetric]) -> Vec<Opti
             ComparisonMetric::P50 => line.p50_nanoseconds,
             ComparisonMetric::P99 => line.p99_nanoseconds,
             ComparisonMetric::P999 => line.p999_nanoseconds,
+            ComparisonMetric::CpuPerRequest => line.cpu_per_request_nanoseconds,
         };
         value.map(|value| value as f64)
     };
@@ -276,7 +288,8 @@ mod tests {
         assert!(first.low_millionths < Some(ratio) && Some(ratio) < first.high_millionths);
         assert!(first.cold_ratio_millionths.is_some() && first.warm_ratio_millionths.is_some());
         assert_eq!(first.detectable_basis_points, None);
-        assert_eq!(found.metrics.len(), ComparisonMetric::ALL.len());
+        let metrics: Vec<_> = found.metrics.iter().map(|metric| metric.metric).collect();
+        assert_eq!(metrics, ComparisonMetric::ALL[..5], "processor time is measured only with clients");
     }
 
     #[test]

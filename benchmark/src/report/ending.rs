@@ -35,12 +35,14 @@ impl Subject<'_> {
         if several {
             add_line(status, finished);
             self.verified_trial(status, finished);
-            set_repeats(status);
+            // Repeats and comparisons take the room that is left.
+            search::set_searches(status, self.spec);
+            set_repeats(status, self.spec);
             set_comparison(status, self.spec);
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
-            status.search = search::found(self.spec, &status.trials);
-            if let (Some(found), Some(verdict)) = (&status.search, &mut status.verdict) {
-                search::conclude(found, verdict);
+            if let Some(verdict) = &mut status.verdict {
+                status.search.iter().for_each(|found| search::conclude(found, verdict));
+                search::conclude_all(&status.searches, verdict);
             }
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
@@ -147,6 +149,12 @@ fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", worst verdict {:?}", verdict.value));
     if let Some(search) = &status.search {
         return format!("{}; {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
+    }
+    if !status.searches.is_empty() {
+        let compared = comparison::sentence(&status.comparison).map(|found| format!("; {found}")).unwrap_or_default();
+        let (found, steps) = (search::sentence(&status.searches), status.trials.len());
+        let searches = status.searches.len();
+        return format!("{searches} searches: {found}{compared}; {steps} steps{}", verdict.unwrap_or_default());
     }
     let found = turning_point(&status.trials).or_else(|| comparison::sentence(&status.comparison));
     let found = found.map(|found| format!("; {found}"));

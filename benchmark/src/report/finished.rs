@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::plan::{Load, TrialPlan};
-use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
+use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Snapshot, Tally};
 use redisbench_wire::timeline::Span;
 
-use super::{STATUS_BYTES, search, stages, thresholds, verification};
+use super::{STATUS_BYTES, extras, search, stages, thresholds, verification};
 use crate::api::spec::LoadType;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
@@ -18,6 +17,7 @@ use crate::api::status::{
 };
 use crate::api::{RedisBenchmarkSpec, Validated};
 use crate::measurement::merge::{self, Measured, Merged, NodeMeasured, merge};
+use crate::measurement::parts::OwnLatency;
 use crate::measurement::{Cleanup, Ending, Outcome};
 use crate::plan::{Plan, Trial};
 use crate::quantile::Quantile;
@@ -131,7 +131,7 @@ impl Finished {
         }
         finished.line = finished.line_of(&trial.kind);
         if let Some(line) = &mut finished.line {
-            line.search = step;
+            line.search = step.map(|step| search::fitted(step, trial.of, line.parameters.len()));
         }
         Ok(finished)
     }
@@ -181,6 +181,10 @@ fn measurement(
         seconds: measurement::seconds(&spec.plan, &outcome.timeline),
         ..Measurement::new(trial, result(spec, &outcome, merged)?, verdict)
     };
+    // Without their histograms, the records would not add up to the result.
+    if outcome.shards.iter().any(|shard| shard.own_latency.is_some()) {
+        return Ok(Measurement { shards_left_out: true, ..whole });
+    }
     Ok(Measurement { shards: measurement::shard_records(outcome), ..whole })
 }
 
@@ -248,7 +252,11 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             min_per_second: merged.pace.slowest,
             max_per_second: merged.pace.fastest,
         },
-        bandwidth: bandwidth(outcome),
+        bandwidth: bandwidth(
+            outcome,
+            |span| (span.sent_bytes, span.received_bytes),
+            |snapshot| (snapshot.total.sent_bytes, snapshot.total.received_bytes),
+        ),
         response_time: latencies::response_time(&merged.total, asked),
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
             .then(|| latencies::response_time_of_succeeded(&merged.total, asked)),
@@ -260,12 +268,15 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
         stages: stages::results(spec, outcome),
-        operations: operations(merged, size, asked),
+        operations: operations(outcome, merged, size, asked),
         nodes: nodes(merged, asked),
         errors: errors(merged),
         shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
         verification: verification::result(spec, outcome, merged),
+        cache: merged.cache.as_ref().map(|cache| extras::cache(spec, outcome, cache)),
+        clients: merged.client.iter().map(|client| extras::client(spec, client)).collect(),
+        connections: merged.churn.as_ref().map(|churn| extras::connections(spec, outcome, churn)),
         warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0, size)),
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
@@ -273,24 +284,25 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
 }
 
 /// Over the whole seconds of the common window. If there is none, each shard's bytes over its own window.
-fn bandwidth(outcome: &Outcome) -> Bandwidth {
-    if let Some((spans, seconds)) = merge::common_seconds(outcome) {
-        let over = |bytes: fn(&Span) -> u64| {
-            let sum = spans.iter().map(bytes).fold(0, u64::saturating_add);
-            merge::per_second(sum, u64::from(seconds.end - seconds.start) * 1_000_000_000)
-        };
-        return Bandwidth {
-            sent_bytes_per_second: over(|span| span.sent_bytes),
-            received_bytes_per_second: over(|span| span.received_bytes),
-        };
-    }
-    let over = |bytes: fn(&Tally) -> u64| -> u64 {
-        outcome.snapshots().map(|one| merge::per_second(bytes(&one.total), merge::measured_nanoseconds(one))).sum()
+/// `of_span` and `of_shard` return the bytes sent and received.
+fn bandwidth(
+    outcome: &Outcome,
+    of_span: impl Fn(&Span) -> (u64, u64),
+    of_shard: impl Fn(&Snapshot) -> (u64, u64),
+) -> Bandwidth {
+    let both = |sums: (u64, u64), more: (u64, u64)| (sums.0.saturating_add(more.0), sums.1.saturating_add(more.1));
+    let per_second = |bytes: (u64, u64), nanoseconds: u64| {
+        (merge::per_second(bytes.0, nanoseconds), merge::per_second(bytes.1, nanoseconds))
     };
-    Bandwidth {
-        sent_bytes_per_second: over(|tally| tally.sent_bytes),
-        received_bytes_per_second: over(|tally| tally.received_bytes),
-    }
+    let (sent_bytes_per_second, received_bytes_per_second) =
+        if let Some((spans, seconds)) = merge::common_seconds(outcome) {
+            let sum = spans.iter().map(of_span).fold((0, 0), both);
+            per_second(sum, u64::from(seconds.end - seconds.start) * 1_000_000_000)
+        } else {
+            let of_window = |one: &Snapshot| per_second(of_shard(one), merge::measured_nanoseconds(one));
+            outcome.snapshots().map(of_window).fold((0, 0), both)
+        };
+    Bandwidth { sent_bytes_per_second, received_bytes_per_second }
 }
 
 /// The result shortened for a status, in at most `most` bytes of JSON: the worst entries of long lists, with the number of omitted ones. A
@@ -385,16 +397,30 @@ fn requests(tally: &Tally, unknown: u64, size: u64) -> Requests {
     }
 }
 
-fn operations(merged: &Merged, size: u64, asked: &[Quantile]) -> Vec<OperationResult> {
-    let result = |name: &str, measured: &Measured, misses: u64| OperationResult {
+fn operations(outcome: &Outcome, merged: &Merged, size: u64, asked: &[Quantile]) -> Vec<OperationResult> {
+    // Parts of seconds are in the order of the operations.
+    let bandwidth = |index: usize, name: &str| {
+        let of_span = |span: &Span| {
+            let counts = span.parts.get(index).map(|part| part.counts).unwrap_or_default();
+            (counts.sent_bytes, counts.received_bytes)
+        };
+        let of_shard = |snapshot: &Snapshot| {
+            let own = snapshot.operations.iter().find(|operation| operation.name == name);
+            own.map_or((0, 0), |own| (own.tally.sent_bytes, own.tally.received_bytes))
+        };
+        bandwidth(outcome, of_span, of_shard)
+    };
+    let result = |index: usize, name: &str, measured: &Measured, misses: u64| OperationResult {
         name: name.to_owned(),
         requests: requests(&measured.tally, 0, size),
         hits: measured.tally.succeeded.saturating_sub(misses),
         misses,
+        bandwidth: Some(bandwidth(index, name)),
         response_time: latencies::response_time(measured, asked),
         service_time: measured.service.as_ref().map(|service| latencies::plain(service, asked)),
     };
-    merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
+    let operations = merged.operations.iter().enumerate();
+    operations.map(|(index, part)| result(index, &part.name, &part.measured, part.nil_replies)).collect()
 }
 
 fn nodes(merged: &Merged, asked: &[Quantile]) -> Vec<NodeResult> {
@@ -429,6 +455,7 @@ fn server(servers: &ServerStats, address: &str) -> Option<ServerResult> {
     Some(ServerResult {
         cpu_mean_basis_points: node.cpu.map(|cpu| cpu.mean_basis_points),
         cpu_max_basis_points: node.cpu.map(|cpu| cpu.max_basis_points),
+        cpu_full_milliseconds: node.cpu.map(|cpu| cpu.full_nanoseconds / 1_000_000),
         memory_before_bytes: before.used_memory_bytes,
         memory_after_bytes: after.used_memory_bytes,
         keys_before: before.keys,
@@ -494,22 +521,12 @@ fn shard(
     worst_second: Option<WorstSecond>,
 ) -> Result<ShardResult, HistogramError> {
     let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
-    let latency = match &outcome.snapshot {
-        Some(snapshot) => {
-            let error_replies = snapshot.latency.error_replies.as_ref();
-            let measured = Measured {
-                tally: snapshot.total,
-                unknown,
-                response: snapshot.latency.response.decode(Kind::Request)?,
-                service: None,
-                error_replies: error_replies.map(|replies| replies.decode(Kind::Request)).transpose()?,
-            };
-            latencies::response_time(&measured, &[])
-        }
-        None => Latencies::default(),
+    let latency = match (&outcome.snapshot, outcome.own_latency) {
+        (_, Some(own)) => own,
+        (Some(snapshot), None) => OwnLatency::of(snapshot, unknown)?,
+        (None, None) => OwnLatency::default(),
     };
-    let lateness = outcome.snapshot.as_ref().and_then(|snapshot| snapshot.latency.lateness.as_ref());
-    let lateness = lateness.map(|histogram| histogram.decode(Kind::Request)).transpose()?;
+    let lateness = latency.lateness;
     let waited = |millionths| generator.receive_delay.as_ref()?.quantile_nanoseconds(millionths);
     let after = first_send(outcome).zip(first).map_or(0, |(own, first)| own - first);
     Ok(ShardResult {
@@ -527,8 +544,8 @@ fn shard(
         stolen_percent: verdict::stolen_percent(&generator),
         worst_second,
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
-        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| latencies::quantile(late, 990_000)),
-        send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
+        send_lateness_p99_nanoseconds: lateness.and_then(|late| late.p99_nanoseconds),
+        send_lateness_max_nanoseconds: lateness.and_then(|late| late.max_nanoseconds),
         delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
         receive_delay_p99_nanoseconds: waited(990_000),
         receive_delay_max_nanoseconds: waited(1_000_000),

@@ -52,7 +52,7 @@ pub fn compare(
     other: &[TrialLine],
 ) -> Vec<ComparisonResult> {
     let (Some(comparison), Some(target)) = (&spec.comparison, spec.targets.first()) else { return Vec::new() };
-    let metrics = metrics(comparison);
+    let metrics = metrics(comparison, trials.iter().chain(other));
     let directions: Vec<_> = metrics.iter().map(|metric| direction(*metric)).collect();
     let question = question(comparison, &directions, spec.workload.seed);
     let of_setting = |lines: Vec<&TrialLine>| {
@@ -86,14 +86,15 @@ pub fn compare(
 /// The first field in which the loads of two benchmarks differ: its path, and both values.
 fn difference(one: &RedisBenchmarkSpec, other: &RedisBenchmarkSpec) -> Option<(String, String, String)> {
     let what = |spec: &RedisBenchmarkSpec| {
-        let swept: Vec<&str> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();
+        let swept: Vec<&str> = spec.sweep.iter().flat_map(|entry| entry.fields().map(|(field, ..)| field)).collect();
         let mut what = serde_json::json!({
             "workload": spec.workload, "load": spec.load, "preload": spec.preload, "shards": {"count": spec.shards.count},
             "sweep": swept,
         });
         // Ignores the base values of swept fields, and the random seed.
         for field in swept.into_iter().chain(["workload.seed"]) {
-            let pointer = format!("/{}", field.replace('.', "/"));
+            // Entries of lists are written as operations[0].
+            let pointer = format!("/{}", field.replace('[', ".").replace(']', "").replace('.', "/"));
             if let Some(value) = what.pointer_mut(&pointer) {
                 *value = Value::Null;
             }

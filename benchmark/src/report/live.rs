@@ -115,9 +115,9 @@ impl Subject<'_> {
     fn live_progress(&self, progress: &Progress) -> Option<status::Progress> {
         if progress.stage == ConductStage::Preparing {
             let preparation = &progress.preparation;
-            let percent = match preparation.preload_keys {
+            let percent = match preparation.preload_commands {
                 0 => 0,
-                keys => u32::try_from(preparation.preloaded_keys.min(keys) * 100 / keys).unwrap_or(100),
+                commands => u32::try_from(preparation.preload_done.min(commands) * 100 / commands).unwrap_or(100),
             };
             return Some(status::Progress { percent, ..status::Progress::default() });
         }

@@ -7,10 +7,11 @@ use redisbench_statistics::Direction;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use serde::{Deserialize, Serialize};
 
+use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
-use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
+use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
 use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
@@ -27,8 +28,9 @@ const LISTED: usize = 32;
 
 const MILLION: u128 = 1_000_000;
 
-/// All cells with at least two trials that were measured to the end, in order.
-pub fn cells(trials: &[TrialLine]) -> Vec<CellResult> {
+/// All cells of `spec` with at least two trials that were measured to the end, in order. Of searches, with the rates found.
+pub fn cells(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<CellResult> {
+    let trials = search::answers(spec, trials);
     let mut by_cell = BTreeMap::<u32, Vec<&TrialLine>>::new();
     let counts =
         |line: &&TrialLine| line.repeat.is_some() && line.state == TrialOutcome::Completed && line.requests.is_some();
@@ -48,6 +50,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         cell: lines[0].cell,
         preset: lines[0].preset.clone(),
         target: lines[0].target.clone(),
+        client: lines[0].client.clone(),
         parameters: lines[0].parameters.clone(),
         trials: lines.iter().map(|line| line.index).collect(),
         verdict: lines.iter().filter_map(|line| line.verdict).max(),
@@ -69,8 +72,8 @@ fn error_millionths(line: &TrialLine) -> Option<u64> {
 }
 
 /// Sets the repeats of `status` from its lines.
-pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus) {
-    let cells = cells(&status.trials);
+pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
+    let cells = cells(spec, &status.trials);
     list(status, cells);
 }
 
@@ -175,7 +178,7 @@ pub struct ExperimentDocument {
 }
 
 impl Experiment {
-    /// Adds a cell with its merged trials, or without them if they could not be merged.
+    /// Adds a cell with its merged trials, or without them if they could not be merged or are of searches.
     ///
     /// # Errors
     /// If the merged histogram cannot be encoded.

@@ -1,17 +1,21 @@
 //! Search: the result of each trial as a step, and the result of the search.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use redisbench_statistics::search::{
-    self, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, Measured, Objective, Observed, Unusable,
+    self, Answer, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, MOST_STEPS, Measured, Objective, Observed,
+    Unusable,
 };
 use redisbench_wire::plan::{Arrival, Load};
 
+use super::trials::{REASONS, why_bytes};
+use crate::api::search::searches;
 use crate::api::status::{
-    LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, Verdict, VerdictReason,
-    VerdictValue,
+    CellSearch, LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, TrialOutcome,
+    Verdict, VerdictReason, VerdictValue,
 };
-use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
+use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};
@@ -43,6 +47,7 @@ pub(super) fn step(
         why: why.map(|why| human::shorten(&why, WHY_BYTES).into_owned()),
         limited_by: None,
         component: None,
+        busiest_server_basis_points: verdict::busiest_server(merged),
     };
     let lost = judged.reasons.iter().find(|reason| reason.reason == ReasonKind::ShardLost);
     if let Some(lost) = lost.filter(|lost| lost.severity == VerdictValue::Invalid) {
@@ -51,7 +56,8 @@ pub(super) fn step(
     match search::judge(trial.rate, &trial.objective, &measured(trial, spec, outcome, merged)) {
         Judgement::Passed => step(StepOutcome::Passed, None),
         Judgement::Failed(failure) => {
-            let (limited_by, component) = match at_its_end(spec, outcome, merged, judged) {
+            let limit = at_its_end(spec, outcome, merged, judged);
+            let (limited_by, component) = match verdict::of_client(spec, outcome, merged, limit) {
                 (LimitedBy::Unknown, None) => near_its_end(trial, spec, outcome, merged, judged),
                 known => known,
             };
@@ -62,20 +68,40 @@ pub(super) fn step(
     }
 }
 
+/// Maximum bytes of the component of a step of several searches. Their results have it whole.
+const COMPONENT_BYTES: usize = 24;
+
+/// `step` with shorter texts if it is one of several searches, which have up to `of` steps with `fields` swept fields: all must fit into a
+/// status.
+pub(super) fn fitted(step: SearchStep, of: u32, fields: usize) -> SearchStep {
+    if of as usize <= MOST_STEPS {
+        return step;
+    }
+    let shorter = |text: String, bytes| human::shorten(&text, bytes).into_owned();
+    SearchStep {
+        why: step.why.map(|why| shorter(why, why_bytes(of, fields))),
+        component: step.component.map(|component| shorter(component, COMPONENT_BYTES)),
+        ..step
+    }
+}
+
 /// The saturated part in a step that failed. A shard that sent late on its own account, or lacked processor time, explains a slow quantile
 /// even if it is one of many and did not limit the throughput.
 fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Verdict) -> (LimitedBy, Option<String>) {
     let limit = verdict::at_its_end(spec, outcome, merged);
     let own = |reason: &VerdictReason| reason.severity != VerdictValue::Valid && reason.reason.is_of_the_generator();
-    if limit.0 == LimitedBy::Unknown && !verdict::server_is_full(merged) && judged.reasons.iter().any(own) {
+    if limit.0 == LimitedBy::Unknown
+        && !verdict::server_is_full(spec, outcome, merged)
+        && judged.reasons.iter().any(own)
+    {
         return (LimitedBy::GeneratorCPU, None);
     }
     limit
 }
 
-/// The server near saturation in a step whose quantile was too long. Two conditions must hold: nothing else can have delayed requests, and
-/// response times grew since the last good step like those of a queue. A busy server may reply in time, and a slow one may wait for
-/// something else.
+/// The server near saturation in a step whose quantile was too long. Nothing else can have delayed requests, and since the last good
+/// step response times grew like those of a queue and the server's work grew with the rate. A busy server may reply in time, and a slow one
+/// may wait for something else.
 fn near_its_end(
     trial: &SearchTrial,
     spec: &Validated,
@@ -87,13 +113,28 @@ fn near_its_end(
     let own = judged.reasons.iter().any(|reason| reason.reason.is_of_the_generator());
     let is_about_time = matches!(trial.objective, Objective::Quantile { .. });
     // If both a server and a link are saturated, neither alone is the limit.
-    if own || !is_about_time || verdict::server_is_full(merged) {
+    if own || !is_about_time || verdict::server_is_full(spec, outcome, merged) {
         return unknown;
     }
     let mean = latencies::response_time(&merged.total, &[]).mean_nanoseconds;
-    let queued = trial.good.zip(mean).is_some_and(|(good, mean)| has_queued(&good, trial.rate, mean));
-    let server = verdict::near_its_end(spec, outcome, merged).filter(|_| queued);
-    server.map_or(unknown, |server| (LimitedBy::Target, Some(server)))
+    let Some((good, mean)) = trial.good.zip(mean) else { return unknown };
+    match verdict::near_its_end(spec, outcome, merged) {
+        Some((server, share))
+            if has_queued(&good, trial.rate, mean) && works_for_the_rate(&good, trial.rate, share) =>
+        {
+            (LimitedBy::Target, Some(server))
+        }
+        _ => unknown,
+    }
+}
+
+/// Whether the server's processor time grew with the rate since the good step, and so is the work of this load. Half as much is enough,
+/// because a busier server needs less time per request. If another server was the busiest then, this one had even less to do.
+fn works_for_the_rate(good: &GoodStep, rate: u64, share: u32) -> bool {
+    good.server_basis_points.is_none_or(|before| {
+        let more = |now: u64, before: u64| u128::from(now.saturating_sub(before));
+        2 * more(share.into(), before.into()) * u128::from(good.rate) >= more(rate, good.rate) * u128::from(before)
+    })
 }
 
 /// Whether response times grew by more than the rate since the good step. Fixed costs do not grow with the rate, and a resource shared by
@@ -198,9 +239,68 @@ fn says_nothing(unusable: &Unusable) -> String {
     }
 }
 
-/// Result of a search after the trials of these lines, for the status; none if the spec has no search.
-pub(super) fn found(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<SearchResult> {
-    plan::standing(spec, lines).map(|standing| result(&standing, lines.len()))
+/// Sets the results of the searches of `spec` from the lines of `status`: that of a single search, or those of several.
+pub(super) fn set_searches(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
+    let found = |lines: &[TrialLine]| plan::standing(spec, lines).map(|standing| result(&standing, lines.len()));
+    if searches(spec) == 1 {
+        status.search = found(&status.trials);
+        return;
+    }
+    let of_cell = |lines: &Vec<TrialLine>| {
+        let (first, result) = lines.first().zip(found(lines))?;
+        Some(CellSearch {
+            cell: first.cell,
+            repeat: first.repeat,
+            preset: first.preset.clone(),
+            target: first.target.clone().or_else(|| first.client.clone()),
+            parameters: first.parameters.clone(),
+            steps: u32::try_from(lines.len()).unwrap_or(u32::MAX),
+            result,
+        })
+    };
+    status.searches = plan::of_searches(&status.trials).iter().filter_map(of_cell).collect();
+}
+
+/// For several trials, or several searches, a line each: the last step that confirmed the answer, with the rate found. A search without an
+/// answer about the target has a line that does not count.
+pub(super) fn answers<'a>(spec: &RedisBenchmarkSpec, lines: &'a [TrialLine]) -> Cow<'a, [TrialLine]> {
+    if spec.search.is_none() {
+        return Cow::Borrowed(lines);
+    }
+    let answer = |lines: &Vec<TrialLine>| {
+        let answer = plan::standing(spec, lines)?.answer;
+        let good = answer.filter(|answer| answer.ending == Ending::Found && !is_of_the_generator(answer));
+        let good = good.and_then(|answer| answer.last_good);
+        let of_good = |line: &&TrialLine| {
+            let step = line.search.as_ref();
+            step.is_some_and(|step| Some(step.rate_per_second) == good && step.outcome == StepOutcome::Passed)
+        };
+        let line = lines.iter().rev().find(of_good);
+        Some(match line {
+            Some(line) => TrialLine { achieved_per_second: good, limited_by: None, ..line.clone() },
+            None => TrialLine { state: TrialOutcome::Failed, ..lines.last()?.clone() },
+        })
+    };
+    Cow::Owned(plan::of_searches(lines).iter().filter_map(answer).collect())
+}
+
+/// Whether the search ended at the load generator's limit, so that the target may hold more.
+fn is_of_the_generator(answer: &Answer<Why>) -> bool {
+    answer.first_bad.as_ref().and_then(|bad| bad.why.limited_by).is_some_and(LimitedBy::is_of_the_generator)
+}
+
+/// Maximum searches in a sentence.
+const TOLD: usize = 3;
+
+/// Several searches in a sentence.
+pub(super) fn sentence(searches: &[CellSearch]) -> String {
+    let tell = |search: &CellSearch| {
+        let rate = column(&search.result).unwrap_or_else(|| "no result".to_owned());
+        format!("{}: {rate}", search.setting())
+    };
+    let more = searches.len().saturating_sub(TOLD);
+    let more = (more > 0).then(|| format!("{more} more in status.searches"));
+    searches.iter().take(TOLD).map(tell).chain(more).collect::<Vec<_>>().join("; ")
 }
 
 fn result(standing: &Standing, steps: usize) -> SearchResult {
@@ -325,7 +425,7 @@ fn way_out(limit: LimitedBy) -> Option<&'static str> {
         }
         LimitedBy::GeneratorNetwork => Some("add shards on more machines (spec.shards.count)"),
         LimitedBy::Connections => Some("allow more requests in flight (spec.load.connections, spec.load.pipeline)"),
-        LimitedBy::Rate | LimitedBy::Target | LimitedBy::Unknown => None,
+        LimitedBy::Rate | LimitedBy::Target | LimitedBy::Client | LimitedBy::Unknown => None,
     }
 }
 
@@ -338,6 +438,20 @@ pub(super) fn column(found: &SearchResult) -> Option<String> {
         Some(SearchEnding::MinFailed) => found.first_bad_per_second.map(|bad| format!("< {}", human::rate(bad))),
         Some(SearchEnding::Inconclusive) => None,
     }
+}
+
+/// Adds the results of several searches to the verdict on their steps.
+pub(super) fn conclude_all(searches: &[CellSearch], verdict: &mut Verdict) {
+    for search in searches.iter().rev().filter(|one| one.result.ending == Some(SearchEnding::GeneratorLimited)) {
+        let held = verdict.limited_by;
+        conclude(&search.result, verdict);
+        // Each search has a limit of its own.
+        (verdict.limited_by, verdict.component) = (held, None);
+        if let Some(reason) = verdict.reasons.first_mut() {
+            reason.message = format!("{}: {}", search.setting(), reason.message);
+        }
+    }
+    verdict.reasons.truncate(REASONS);
 }
 
 /// Adds the result of a search to the verdict on its steps: each step may be measured correctly although the search ended at the load

@@ -4,29 +4,44 @@ use super::conditions::reason;
 use super::repeats::set_repeats;
 use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
+use crate::api::search::searches;
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, SearchResult, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
-    TrialRequests, Verdict, VerdictReason, VerdictValue,
+    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
+    Verdict, VerdictReason, VerdictValue,
 };
 use crate::human;
 use crate::measurement::Ending;
 use crate::plan::Kind;
 
-/// Maximum bytes of a line's reason, for few trials and for many. A trial's artifact has the complete text.
+/// Maximum bytes of a line's reason, for few trials, for many, and for many whose lines also have long settings. A trial's artifact has the
+/// complete text.
 const WHY_BYTES: usize = 96;
 const WHY_OF_MANY_BYTES: usize = 48;
+const WHY_OF_LONG_BYTES: usize = 24;
+
+/// Lines with more swept fields have a long setting.
+const FIELDS: usize = 3;
 
 /// From this many trials on, lines are short: all of them must fit into a status.
 const MANY: u32 = 100;
 
 /// Maximum reasons of a verdict.
-const REASONS: usize = 16;
+pub(super) const REASONS: usize = 16;
+
+/// Maximum bytes of a line's reason in a benchmark with this number of trials and swept fields.
+pub(super) fn why_bytes(trials: u32, fields: usize) -> usize {
+    match (trials >= MANY, fields > FIELDS) {
+        (false, _) => WHY_BYTES,
+        (true, false) => WHY_OF_MANY_BYTES,
+        (true, true) => WHY_OF_LONG_BYTES,
+    }
+}
 
 impl Finished {
     /// The line of a trial of this kind. None for a single trial, whose whole result is in the status, and for one that never started.
     pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
         let present = self.trial.as_ref().filter(|present| present.of > 1)?;
-        let why_bytes = if present.of >= MANY { WHY_OF_MANY_BYTES } else { WHY_BYTES };
+        let why_bytes = why_bytes(present.of, kind.parameters.len());
         let result = self.result();
         let reason = self.verdict().and_then(|verdict| {
             let worst = verdict.reasons.iter().max_by_key(|reason| reason.severity);
@@ -40,6 +55,7 @@ impl Finished {
             index: present.index,
             preset: kind.preset.clone(),
             target: kind.target.clone(),
+            client: kind.client.clone(),
             cold: kind.cold,
             parameters: kind.parameters.iter().cloned().collect(),
             cell: kind.cell,
@@ -61,6 +77,9 @@ impl Finished {
             failed_thresholds: self.thresholds().iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count()
                 as u64,
             p999_nanoseconds: result.and_then(|result| result.response_time.p999_nanoseconds),
+            cpu_per_request_nanoseconds: result
+                .and_then(|result| result.clients.first())
+                .map(|client| client.cpu_per_request_nanoseconds),
             verdict: self.verdict().map(|verdict| verdict.value),
             limited_by: self.verdict().map(|verdict| verdict.limited_by),
             why: failure
@@ -81,8 +100,8 @@ impl Subject<'_> {
         add_line(status, finished);
         status.thresholds = thresholds::worse(&status.thresholds, finished.thresholds());
         self.verified_trial(status, finished);
-        set_repeats(status);
-        status.search = search::found(self.spec, &status.trials);
+        set_repeats(status, self.spec);
+        search::set_searches(status, self.spec);
         let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
         let desired = self.shards;
         status.phase = Phase::Preparing;
@@ -91,22 +110,27 @@ impl Subject<'_> {
         status.synchronization = None;
         status.shards = Some(ShardCounts { desired, ..ShardCounts::default() });
         status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
-        let over = so_many_are_over(index.saturating_add(1), finished.of, status.search.as_ref());
+        let over = self.so_many_are_over(status, index.saturating_add(1), finished.of);
         self.in_progress(status, &over);
         let line = status.trials.last().map(describe).unwrap_or_default();
         (reason::TRIAL_OVER.to_owned(), format!("{}{line}", self.place(index, finished.of)))
     }
 
+    fn so_many_are_over(&self, status: &RedisBenchmarkStatus, count: u32, of: u32) -> String {
+        match (&status.search, status.searches.last()) {
+            (Some(found), _) => format!("step {count} of the search has finished; {}", found.message),
+            (None, Some(last)) => {
+                let (nth, all, setting) = (status.searches.len(), searches(self.spec), last.setting());
+                let (steps, message) = (last.steps, &last.result.message);
+                format!("search {nth} of {all}, {setting}: step {steps} has finished; {message}")
+            }
+            (None, None) => format!("{count} of {of} trials have finished"),
+        }
+    }
+
     /// The trial's place, for people.
     pub(super) fn place(&self, index: u32, of: u32) -> String {
         human::place(index, self.spec.search.is_none().then_some(of))
-    }
-}
-
-fn so_many_are_over(count: u32, of: u32, search: Option<&SearchResult>) -> String {
-    match search {
-        None => format!("{count} of {of} trials have finished"),
-        Some(found) => format!("step {count} of the search has finished; {}", found.message),
     }
 }
 
@@ -120,11 +144,13 @@ pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
 
 /// The line as text, to follow the trial's number.
 fn describe(line: &TrialLine) -> String {
+    let names = names(line);
     if let Some(step) = &line.search {
-        return search::describe(step);
+        let names: String = names.into_iter().map(|name| format!(", {name}")).collect();
+        return format!("{names}{}", search::describe(step));
     }
     let mut parts = vec![String::new()];
-    parts.extend(names(line));
+    parts.extend(names);
     parts.extend(line.achieved_per_second.map(human::rate));
     parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", human::latency(p99))));
     parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));
@@ -135,14 +161,17 @@ fn describe(line: &TrialLine) -> String {
 pub(super) fn names(line: &TrialLine) -> Vec<String> {
     let parameters = line.parameters.iter().map(|(field, value)| format!("{field}={value}"));
     let repeat = line.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-    line.target.iter().chain(&line.preset).cloned().chain(parameters).chain(repeat).collect()
+    line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(parameters).chain(repeat).collect()
 }
 
 /// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.
 pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
-    // If no step of a search passed, all steps count.
-    let passed = trials.iter().any(|line| search::counts(line.search.as_ref()));
-    let trials = || trials.iter().filter(|line| !passed || search::counts(line.search.as_ref()));
+    // If no step of a search passed, all of its steps count.
+    let counts = |line: &&TrialLine| search::counts(line.search.as_ref());
+    let of_its_search = |line: &TrialLine, other: &&TrialLine| (other.cell, other.repeat) == (line.cell, line.repeat);
+    let passed =
+        |line: &TrialLine| trials.iter().filter(|other| of_its_search(line, other)).any(|other| counts(&other));
+    let trials = || trials.iter().filter(|line| counts(line) || !passed(line));
     let value = trials().filter_map(|line| line.verdict).max()?;
     let mut doubtful: Vec<_> = trials()
         .filter_map(|line| Some((line, line.verdict.filter(|verdict| *verdict > VerdictValue::Valid)?)))

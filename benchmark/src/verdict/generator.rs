@@ -143,9 +143,8 @@ impl Processor {
                         (share >= MILLION / 100).then(|| format!("steal time took {} of its machine", percent(share)))
                     }
                     Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
-                        let of = f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6;
                         let host = human::cut(&generator.host, 128);
-                        format!("on {host} {of:.2} workers waited for each processor on average")
+                        format!("on {host} {} workers waited for each processor on average", workers(share))
                     }),
                 };
                 Some((if severity >= 100 { severity } else { 0 }, decided[index], severity, index, text?))
@@ -160,15 +159,23 @@ impl Processor {
 
     /// The worst second of a lack, and the share of seconds beyond its bound.
     fn worst_second(&self, index: usize) -> String {
-        let Some(seconds) = self.seconds.and_then(|seconds| seconds.get(index).copied()) else { return String::new() };
+        let seconds = self.seconds.and_then(|seconds| seconds.get(index).copied());
+        let Some((seconds, lack)) = seconds.zip(LACKS.get(index)) else { return String::new() };
+        let (worst, bound) = match lack {
+            Lack::Machine => (format!("{} in", workers(seconds.worst)), workers(strain::bound(*lack))),
+            _ => (format!("{} of", percent(seconds.worst)), percent(strain::bound(*lack))),
+        };
         format!(
-            " ({} of the worst second, {} after the measurement began; {} or more for {} of the time)",
-            percent(seconds.worst),
+            " ({worst} the worst second, {} after the measurement began; {bound} or more for {} of the time)",
             human::latency(seconds.worst_at),
-            LACKS.get(index).map_or_else(String::new, |lack| percent(strain::bound(*lack))),
             tenths(seconds.beyond),
         )
     }
+}
+
+/// Waiting workers per processor, from millionths.
+fn workers(share: u64) -> String {
+    format!("{:.2}", f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6)
 }
 
 /// From millionths.
@@ -227,6 +234,15 @@ pub(super) fn is_limit(outcome: &Outcome) -> bool {
 /// Whether at least half of the shards had a saturated worker.
 pub(super) fn is_busy(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).filter(|processor| processor.busy() >= BUSY).count() >= outcome.shards.len().max(1)
+}
+
+/// Whether at least half of the shards had a saturated worker for half of the seconds in which requests fell behind: `behind` is their
+/// share of the measurement, in millionths.
+pub(super) fn is_busy_while(outcome: &Outcome, behind: u64) -> bool {
+    let beyond = |processor: &Processor| processor.seconds.map_or(0, |[busiest_worker, ..]| busiest_worker.beyond);
+    let all = processors(outcome);
+    let busy = all.iter().filter(|(_, _, processor)| 2 * beyond(processor) >= behind.max(1)).count();
+    2 * busy >= outcome.shards.len().max(1)
 }
 
 /// The share of the shard's requests that its own delays of `least` and more may have slowed down, in millionths. If unknown, all of them.

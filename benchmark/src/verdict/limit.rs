@@ -25,7 +25,7 @@ fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
 /// Whether the measurement does not reveal the limiting factor, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     let told = met_its_rate(spec, outcome, merged)
-        || servers::full(merged).is_some()
+        || servers::full(spec, outcome, merged).is_some()
         || network::full(spec, outcome).is_some()
         || generator::is_limit(outcome)
         || generator::stood_still(outcome, merged);
@@ -51,31 +51,41 @@ fn failures_explain(merged: &Merged) -> bool {
 }
 
 /// Whether a server had no processor time left.
-pub(crate) fn server_is_full(merged: &Merged) -> bool {
-    servers::full(merged).is_some()
+pub(crate) fn server_is_full(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
+    servers::full(spec, outcome, merged).is_some()
+}
+
+/// Processor time of the busiest server, in hundredths of a per cent of the window.
+pub(crate) fn busiest_server(merged: &Merged) -> Option<u32> {
+    servers::busiest(merged, 0).map(|(_, share)| share)
 }
 
 /// The server that was near saturation, if nothing else that is measured can have delayed requests: no link, outage, failed request or
-/// fork. Findings about the load generator are in the verdict's reasons.
-pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
-    let (component, _) = servers::busiest(merged, MAIN_THREAD_NEAR)?;
+/// fork. Returns its component, and its share of processor time in hundredths of a per cent. Findings about the load generator are in the
+/// verdict's reasons.
+pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<(String, u32)> {
+    let server = servers::busiest(merged, MAIN_THREAD_NEAR)?;
     let tally = &merged.total.tally;
     let undisturbed = merged.topology.outages.is_empty()
         && tally.errors == 0
         && tally.unsent == 0
         && servers::forked(merged).is_none()
         && steadiness::unsteady(spec, outcome, merged).is_none();
-    (undisturbed && network::has_room(spec, outcome)).then_some(component)
+    (undisturbed && network::has_room(spec, outcome)).then_some(server)
 }
 
 /// The saturated part, whether or not the rate was met: a server near saturation answers late before it answers less.
 pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
-    let target = servers::full(merged);
+    let target = servers::full(spec, outcome, merged);
     let network = network::full(spec, outcome);
+    let busy = || {
+        let behind = rate::behind(spec, outcome, merged);
+        generator::is_busy(outcome) || behind.is_some_and(|behind| generator::is_busy_while(outcome, behind))
+    };
     match (target, network) {
         // If both are saturated, removing one limit would meet the other.
         (Some(_), Some(_)) => (LimitedBy::Unknown, None),
-        (Some(_), None) if generator::is_busy(outcome) => (LimitedBy::Unknown, None),
+        (Some(_), None) if busy() => (LimitedBy::Unknown, None),
         // A saturated server answers no faster, whatever the load generator gets.
         (Some(component), None) => (LimitedBy::Target, Some(component)),
         (None, Some(_)) if generator::is_limit(outcome) => (LimitedBy::Unknown, None),

@@ -1,6 +1,6 @@
 //! Notes on results that are measured correctly but may not be what the user intended.
 
-use redisbench_wire::plan::{Operation, Part, Preload, only_reads};
+use redisbench_wire::plan::{Operation, Part, Preload, PreloadStep, TrialPlan, only_reads};
 
 use super::reason;
 use super::thresholds::{MISSES, UNDER_REPLICATED};
@@ -31,7 +31,8 @@ pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason>
     }
     let reads = |name: &str| {
         let operation = spec.plan.workload.operations.iter().find(|operation| operation.name == name);
-        operation.and_then(command).is_some_and(only_reads)
+        operation
+            .is_some_and(|operation| command(operation).is_some_and(only_reads) && !is_preloaded(&spec.plan, operation))
     };
     let missed = |nil: u64, succeeded: u64| u128::from(nil) * 100 > u128::from(succeeded) * u128::from(MISSES);
     let worst = merged
@@ -48,6 +49,15 @@ pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason>
         worst.name
     );
     Some(reason(ReasonKind::Misses, VerdictValue::Valid, &message))
+}
+
+/// Whether a step of the preload writes the keys of `operation`.
+fn is_preloaded(plan: &TrialPlan, operation: &Operation) -> bool {
+    let key = operation.arguments.iter().skip(1).find(|parts| parts.contains(&Part::Key));
+    let writes = |step: &PreloadStep| {
+        step.writes && step.arguments.get(1) == key && step.keys.same_names(plan.workload.keys_of(operation))
+    };
+    plan.preload_steps.iter().any(writes)
 }
 
 /// An operation's command, if it is always the same.

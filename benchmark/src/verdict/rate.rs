@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redisbench_statistics::backlog::{self, Growth};
 use redisbench_wire::plan::{Arrival, Bound, Load};
+use redisbench_wire::rate::CumulativeRate;
 
 use super::thresholds::RATE_MET;
 use super::{WHOLE, reason};
@@ -11,7 +12,10 @@ use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
-use crate::measurement::merge::{Merged, completions};
+use crate::measurement::merge::{Merged, completed_window, completions};
+
+const SECOND: u64 = 1_000_000_000;
+const MILLION: u64 = 1_000_000;
 
 /// Whether nearly all due requests succeeded, and completed as fast as they were due. Both are needed: requests that wait in the
 /// connections at the end of the load still succeed, and requests that fail may fail fast.
@@ -51,11 +55,32 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
+/// If the rate was missed, the share of the seconds in which fewer than 99 % of the due requests were completed, in millionths. None if it
+/// was met, or without a whole second.
+pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<u64> {
+    let rate = CumulativeRate::of(&spec.plan).filter(|_| !is_met(spec, merged))?;
+    let (interval, points) = completions(outcome);
+    let each = whole(SECOND, interval).max(1);
+    let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+    let length = interval.saturating_mul(each as u64);
+    let from = completed_window(outcome).start.checked_next_multiple_of(interval)?;
+    let begins = (0..).map(|second: u64| from.saturating_add(second.saturating_mul(length)));
+    let is_behind = |(completed, begin): &(&[u64], u64)| {
+        let [due, end] = [*begin, begin.saturating_add(length)].map(|at| rate.count_before(at));
+        !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), end.saturating_sub(due), 1)
+    };
+    let seconds = points.chunks_exact(each);
+    let all = seconds.len() as u64;
+    let behind = seconds.zip(begins).filter(is_behind).count() as u64;
+    behind.saturating_mul(MILLION).checked_div(all)
+}
+
 /// Growth of the backlog at a constant rate: over the whole measurement, or over a last stage of constant rate. With random arrivals the
 /// number due at a time is unknown, and with a lost shard the number completed.
 pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Growth> {
     let (rate, length) = constant_end(spec)?;
-    if outcome.lost().next().is_some() {
+    // With caches, the part of the rate that is sent changes as they fill.
+    if outcome.lost().next().is_some() || merged.cache.is_some() {
         return None;
     }
     let tally = &merged.total.tally;

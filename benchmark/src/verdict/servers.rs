@@ -1,17 +1,19 @@
 //! Judges the servers' own statistics: whether they executed what was sent to them, and what other work they did.
 
 use redisbench_wire::plan::Verify;
-use redisbench_wire::snapshot::{ServerCommands, ServerNode, ServerStats};
+use redisbench_wire::snapshot::{ServerCommands, ServerCpu, ServerNode, ServerStats};
 use redisbench_wire::topology::ChangeKind;
 
-use super::reason;
-use super::thresholds::{MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
+use super::thresholds::{FULL_WHILE_BEHIND, MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
+use super::{rate, reason};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::merge::Merged;
 use crate::measurement::topology::MergedTopology;
 use crate::measurement::{Ending, Outcome};
+
+const MILLION: u64 = 1_000_000;
 
 /// Bounds of the number of commands sent, given that their execution may be uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,26 +195,42 @@ pub(super) fn topology_changed(topology: &MergedTopology, window_nanoseconds: u6
     Some(reason(ReasonKind::TopologyChanged, VerdictValue::Degraded, &message))
 }
 
-/// The server that had no processor time left, if any: its id and component.
-pub(super) fn full(merged: &Merged) -> Option<String> {
-    busiest(merged, MAIN_THREAD).map(|(component, _)| component)
+/// The server that had no processor time left, if any: its id and component. It was full over the whole window, or while requests fell
+/// behind their rate, such as at the top of a ramp.
+pub(super) fn full(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+    if let Some((component, _)) = busiest(merged, MAIN_THREAD) {
+        return Some(component);
+    }
+    let behind = rate::behind(spec, outcome, merged)?;
+    let least = u128::from(merged.pace.window_nanoseconds) * u128::from(behind) * u128::from(FULL_WHILE_BEHIND);
+    let while_behind = |cpu: &ServerCpu| u128::from(cpu.full_nanoseconds) * u128::from(MILLION).pow(2) >= least;
+    let full = comparable_cpus(merged).filter(|(_, cpu)| cpu.full_nanoseconds >= SHORTEST_CPU && while_behind(cpu));
+    full.max_by_key(|(_, cpu)| cpu.full_nanoseconds).map(component)
 }
 
 /// The server with the highest share of processor time, if that is at least `least`: its id and component, and the share in hundredths of a
 /// per cent.
 pub(super) fn busiest(merged: &Merged, least: u32) -> Option<(String, u32)> {
-    let nodes = merged.servers.as_ref()?.nodes.iter();
-    let busy = |node: &&ServerNode| {
+    let (node, cpu) = comparable_cpus(merged)
+        .filter(|(_, cpu)| cpu.mean_basis_points >= least && cpu.nanoseconds >= SHORTEST_CPU)
+        .max_by_key(|(_, cpu)| cpu.mean_basis_points)?;
+    Some((component((node, cpu)), cpu.mean_basis_points))
+}
+
+/// Servers with their processor times, without those whose times may include several threads.
+fn comparable_cpus(merged: &Merged) -> impl Iterator<Item = (&ServerNode, ServerCpu)> {
+    let nodes = merged.servers.iter().flat_map(|servers| &servers.nodes);
+    nodes.filter_map(|node| {
         let cpu = node.cpu?;
-        // The process's time may include several threads.
         let several =
             !cpu.main_thread && node.after.or(node.before).is_some_and(|seen| seen.io_threads_active == Some(true));
-        (cpu.mean_basis_points >= least && cpu.nanoseconds >= SHORTEST_CPU && !several).then_some(cpu.mean_basis_points)
-    };
-    let (share, node) = nodes.filter_map(|node| Some((busy(&node)?, node))).max_by_key(|(busy, _)| *busy)?;
-    let main_thread = node.cpu.is_some_and(|cpu| cpu.main_thread);
+        (!several).then_some((node, cpu))
+    })
+}
+
+fn component((node, cpu): (&ServerNode, ServerCpu)) -> String {
     let id = human::cut(&node.id, 256);
-    Some((if main_thread { format!("{id}/MainThread") } else { id.to_owned() }, share))
+    if cpu.main_thread { format!("{id}/MainThread") } else { id.to_owned() }
 }
 
 #[cfg(test)]

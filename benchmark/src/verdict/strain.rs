@@ -113,9 +113,10 @@ pub(super) fn worst(all: &[Seconds; 5]) -> WorstSecond {
     }
 }
 
-/// `part` of `whole` in millionths.
+/// `part` of `whole` in millionths; 0 if nothing was measured.
 pub(super) fn share(part: u64, whole: u64) -> u64 {
-    u64::try_from(u128::from(part) * 1_000_000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
+    let millionths = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or_default();
+    u64::try_from(millionths).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

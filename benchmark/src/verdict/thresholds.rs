@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redisbench_statistics::steady::Rule;
+use redisbench_wire::snapshot::ServerCpu;
 
 /// In hundredths of a per cent: a target rate counts as met from 99 % on. A request more or less may be counted at the window's edges, and
 /// repeated runs differ by up to 1 %.
@@ -51,9 +52,11 @@ pub const LATE: u64 = 1_000_000;
 /// arrive together are read one after another.
 pub const HELD: u64 = 200_000;
 
-/// In hundredths of a per cent: a server whose main thread ran for 95 % of the window or more could do at most 5 % more. Redis sleeps when
-/// idle, so running time is work.
-pub const MAIN_THREAD: u32 = 9_500;
+/// In hundredths of a per cent: a server whose main thread ran for this share of the window or more was full.
+pub const MAIN_THREAD: u32 = ServerCpu::FULL_BASIS_POINTS;
+/// In millionths of the time in which requests fell behind their rate: a server that was full for nine tenths of it was the cause. Servers
+/// are asked once a second, at other times than the seconds begin.
+pub const FULL_WHILE_BEHIND: u64 = 900_000;
 /// In hundredths of a per cent: from 75 % on, requests that queue before a server wait on average three times as long as it works on one.
 /// Its slowest replies are late long before its throughput falls.
 pub const MAIN_THREAD_NEAR: u32 = 7_500;

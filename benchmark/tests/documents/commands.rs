@@ -1,8 +1,15 @@
 //! What the commands in the documents name. The tests of `kubectl-redisbench` parse its own command lines.
 
 use redisbench_testkit::documents::{read, root};
-use redisbench_testkit::markdown::{pages, parts};
+use redisbench_testkit::markdown::{commands, pages, parts, runner};
 use serde_json::Value;
+
+#[test]
+fn every_command_has_a_test_that_runs_it() {
+    for command in commands() {
+        assert!(runner(&command.text).is_some(), "{}, line {}: {}", command.page, command.line, command.text);
+    }
+}
 
 #[test]
 fn make_targets_that_documents_name_exist() {

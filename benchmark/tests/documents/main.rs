@@ -172,13 +172,13 @@ fn the_dockerfile_builds_what_there_is() {
     // One image for each part of the chart, with its name, and with the started program as its only one; and one for CI.
     let chart: serde_yaml::Value = serde_yaml::from_str(&read("charts/redisbench-operator/values.yaml")).unwrap();
     let stages: Vec<&str> = of("FROM").map(|words| *words.last().unwrap()).filter(|stage| *stage != "build").collect();
-    assert_eq!(stages, ["operator", "loadgen", "cli"]);
+    assert_eq!(stages, ["operator", "loadgen", "clients", "cli"]);
     let text = read("docs/operating.md");
     let stage_text = |stage: &str| {
         let begin = dockerfile.find(&format!(" AS {stage}\n")).unwrap();
         dockerfile[begin..].split("\nFROM ").next().unwrap()
     };
-    for &stage in &stages[..2] {
+    for &stage in &stages[..3] {
         assert!(!chart[stage]["image"].is_null(), "the chart has no image {stage}");
         assert!(text.contains(&format!("docker build --target {stage} ")), "docs/operating.md does not build {stage}");
         let program = format!("redisbench-{stage}");

@@ -44,6 +44,13 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     if let Some(found) = status.and_then(|status| status.search.as_ref()) {
         let _ = writeln!(text, "{}\n", plain(&found.message));
     }
+    let searches = status.map_or(&[][..], |status| &status.searches);
+    for search in searches {
+        let _ = writeln!(text, "- {}: {}", plain(&search.setting()), plain(&search.result.message));
+    }
+    if !searches.is_empty() {
+        text.push('\n');
+    }
     let comparisons = status.map_or(&[][..], |status| &status.comparison);
     let recorded = reading.experiment.as_ref().map_or(&[][..], |all| &all.comparison);
     let comparisons = if comparisons.is_empty() { recorded } else { comparisons };

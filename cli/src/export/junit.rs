@@ -77,13 +77,15 @@ fn of_object(reading: &Reading, object: &RedisBenchmark) -> Suite {
         verification: status.result.as_ref().and_then(|result| result.verification.as_ref()),
         thresholds: &status.thresholds,
     }));
-    if let Some(found) = &status.search {
+    let single = status.search.iter().map(|found| ("search".to_owned(), found));
+    let several = status.searches.iter().map(|search| (format!("search: {}", search.setting()), &search.result));
+    for (name, found) in single.chain(several) {
         let ending = match found.ending {
             Some(SearchEnding::Found | SearchEnding::MaxPassed) => Ending::Noted,
             Some(SearchEnding::MinFailed) => Ending::Failed,
             Some(SearchEnding::Inconclusive | SearchEnding::GeneratorLimited) | None => Ending::Error,
         };
-        all.push(Case { name: "search".to_owned(), ending, message: found.message.clone() });
+        all.push(Case { name, ending, message: found.message.clone() });
     }
     let measured = reading.measurements.iter().map(|trial| trial.synchronization.common_window_milliseconds);
     Suite { name: reading.name().to_owned(), seconds: seconds(measured.fold(0, u64::saturating_add)), cases: all }

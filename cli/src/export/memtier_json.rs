@@ -72,7 +72,9 @@ fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
         let response = response.or(all_histograms.filter(|_| !several).map(|all| &all.total.response));
         let seconds = trial.seconds.iter().filter_map(|second| {
             let named = second.operations.iter().find(|named| named.name == operation.name).map(|named| &named.part);
-            Some((second.second, named.or((!several).then_some(&second.total))?, None))
+            let part = named.or((!several).then_some(&second.total))?;
+            let bytes = operation.bandwidth.map(|_| (part.counts.received_bytes, part.counts.sent_bytes));
+            Some((second.second, part, bytes))
         });
         let section = Section {
             requests: &operation.requests,
@@ -80,7 +82,7 @@ fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
             hits_and_misses: Some((operation.hits, operation.misses)),
             times: &operation.response_time,
             response,
-            bytes: None,
+            bytes: operation.bandwidth.map(|own| (own.received_bytes_per_second, own.sent_bytes_per_second)),
             connection_errors: None,
         };
         let name = name(trial, &operation.name);
@@ -153,7 +155,7 @@ struct Section<'a> {
     hits_and_misses: Option<(u64, u64)>,
     times: &'a Latencies,
     response: Option<&'a EncodedHistogram>,
-    /// Received and sent per second, where they are counted.
+    /// Received and sent per second, where they are known.
     bytes: Option<(u64, u64)>,
     /// Their number and rate, where they are counted.
     connection_errors: Option<(u64, f64)>,

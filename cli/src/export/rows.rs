@@ -5,7 +5,7 @@ use redisbench_benchmark::api::status::Latencies;
 use redisbench_benchmark::measurement::latencies::response_time;
 use redisbench_benchmark::measurement::seconds::measured;
 use redisbench_benchmark::report::Measurement;
-use redisbench_benchmark::report::measurement::Second;
+use redisbench_benchmark::report::measurement::{NamedPart, Second};
 use redisbench_wire::timeline::{Outcomes, Part};
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct Row<'a> {
     pub unanswered: u64,
     pub unsent: u64,
     pub late: u64,
-    /// Of all operations together only.
+    /// None for operations of a result that has them only for all operations together.
     pub sent_bytes: Option<u64>,
     pub received_bytes: Option<u64>,
     /// Response time, rounded up by at most 3.2 %. Requests without an answer count as longer than any answer.
@@ -58,7 +58,12 @@ pub fn rows(reading: &Reading) -> Result<Vec<Row<'_>>, ExportError> {
                 received_bytes: Some(second.received_bytes),
                 ..row(trial, second, None, &second.total)
             });
-            rows.extend(second.operations.iter().map(|named| row(trial, second, Some(&named.name), &named.part)));
+            let counted = trial.result.operations.iter().any(|operation| operation.bandwidth.is_some());
+            rows.extend(second.operations.iter().map(|NamedPart { name, part }| Row {
+                sent_bytes: counted.then_some(part.counts.sent_bytes),
+                received_bytes: counted.then_some(part.counts.received_bytes),
+                ..row(trial, second, Some(name), part)
+            }));
         }
     }
     Ok(rows)

@@ -45,6 +45,7 @@ pub fn trial() -> Measurement {
                 requests: requests(500),
                 hits: *hits,
                 misses: 500 - hits,
+                bandwidth: Some(Bandwidth { sent_bytes_per_second: 1_024, received_bytes_per_second: 1_536 }),
                 response_time: response_time(&measured(times), &Quantile::USUAL),
                 service_time: None,
             })
@@ -161,6 +162,12 @@ fn part(times: &[u64]) -> Part {
     for time in times {
         response.record(*time, 1);
     }
-    let counts = Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
+    let counts = Outcomes {
+        scheduled: count,
+        succeeded: count,
+        sent_bytes: 4 * count,
+        received_bytes: 6 * count,
+        ..Outcomes::default()
+    };
     Part { counts, response: response.buckets(), ..Part::default() }
 }

@@ -76,6 +76,9 @@ fn memtier_json_has_the_fields_of_memtier() {
     assert_eq!(keys(&all["Gets"]), section);
     assert_eq!(keys(&all["Totals"]), section);
     assert_eq!((&all["Gets"]["Ops/sec"], &all["Gets"]["Hits/sec"]), (&json!(250.0), &json!(200.0)));
+    assert_eq!((&all["Gets"]["KB/sec RX"], &all["Gets"]["KB/sec"]), (&json!(1.5), &json!(2.5)));
+    let bytes = &all["Gets"]["Time-Serie"]["1"];
+    assert_eq!((&bytes["Bytes RX"], &bytes["Bytes TX"]), (&json!(1_500), &json!(1_000)));
     assert_eq!((&all["Totals"]["Count"], &all["Totals"]["KB/sec RX"]), (&json!(1_000), &json!(4.0)));
     let percentiles = &all["Totals"]["Percentile Latencies"];
     assert_eq!(keys(percentiles), ["Histogram log format", "p50.00", "p90.00", "p95.00", "p99.00", "p99.90", "p99.99"]);

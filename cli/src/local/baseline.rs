@@ -38,7 +38,7 @@ pub async fn perform(
     interrupts: &Interrupts,
     display: &mut Display,
 ) -> anyhow::Result<u8> {
-    let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
+    let program = shards::find_load_generator(arguments.loadgen.as_deref(), order.plan.needs_clients())?;
     let is_open = order.benchmark.spec.load.kind == LoadType::OpenLoop;
     // A fixed rate does not show the maximum, so a closed loop runs first.
     let edited = order.edited(at_most).and_then(|most| Ok((most, order.edited(shortened)?)));
@@ -132,7 +132,7 @@ fn shape(order: &Order) -> Shape {
     let workers = order.workers() as usize * order.plan.largest().plan.shards as usize;
     Shape {
         nodes: match order.plan.largest().plan.target.topology {
-            Topology::Standalone | Topology::Sentinel => 0,
+            Topology::Standalone | Topology::Sentinel | Topology::Pool => 0,
             Topology::Cluster => PRIMARIES,
         },
         // All its replies have the same length.
@@ -166,6 +166,9 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     spec.cleanup = CleanupSpec::default();
     // The null server keeps no keys, so verification would report all of them as lost.
     spec.verify = VerifySpec::default();
+    // It tracks no keys either, and connections that it closes would tell nothing of the load generator.
+    spec.workload.caching = None;
+    spec.load.connection_lifetime = None;
 }
 
 /// The same load as a closed loop, for the maximum rate.

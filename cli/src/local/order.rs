@@ -102,7 +102,7 @@ impl Order {
     /// Redirects the target to the null servers at `endpoints`, which have neither TLS nor sentinels.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
         self.plan.retarget(|target| {
-            if target.topology == Topology::Sentinel {
+            if matches!(target.topology, Topology::Sentinel | Topology::Pool) {
                 target.topology = Topology::Standalone;
                 target.master_name = None;
                 target.sentinels = None;
@@ -117,7 +117,7 @@ impl Order {
             target.endpoints = endpoints;
             target.tls = None;
             target.cluster = None;
-            if target.sentinel.take().is_some() {
+            if target.sentinel.take().is_some() || target.pool.take().is_some() {
                 target.kind = Topology::Standalone;
             }
         }

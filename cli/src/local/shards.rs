@@ -24,8 +24,8 @@ const STOP: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    #[error("redisbench-loadgen was not found beside this program or on PATH; build it or use --loadgen")]
-    NoLoadGenerator,
+    #[error("{0} was not found beside this program or on PATH; build it or use --loadgen")]
+    NoLoadGenerator(&'static str),
     #[error("failed to write the files of shard {shard}")]
     Files { shard: u32, source: io::Error },
     #[error("failed to start shard {shard}: {}", program.display())]
@@ -240,21 +240,22 @@ async fn listening_address(file: &Path) -> SocketAddr {
     }
 }
 
-/// The path of the load generator: `asked`, or the one beside this program, or the one on `PATH`.
-pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError> {
-    const NAME: &str = "redisbench-loadgen";
+/// The path of the load generator: `asked`, or the one beside this program, or the one on `PATH`. With `clients`, the one that has client
+/// libraries.
+pub fn find_load_generator(asked: Option<&Path>, clients: bool) -> Result<PathBuf, ShardsError> {
+    let name = if clients { "redisbench-clients" } else { "redisbench-loadgen" };
     if let Some(asked) = asked {
         return Ok(asked.to_owned());
     }
     // A kubectl plugin is often a link to the directory of both programs.
     let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
-    let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(NAME));
+    let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(name));
     let path = std::env::var_os("PATH").unwrap_or_default();
     beside
         .into_iter()
-        .chain(std::env::split_paths(&path).map(|directory| directory.join(NAME)))
+        .chain(std::env::split_paths(&path).map(|directory| directory.join(name)))
         .find(|candidate| candidate.is_file())
-        .ok_or(ShardsError::NoLoadGenerator)
+        .ok_or(ShardsError::NoLoadGenerator(name))
 }
 
 /// The name of the machine. Empty if the kernel does not report it.

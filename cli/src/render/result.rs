@@ -7,7 +7,7 @@ use redisbench_benchmark::api::status::{
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
-use super::verification;
+use super::{extras, verification};
 use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
 use redisbench_benchmark::measurement::latencies;
 use redisbench_wire::plan::Topology;
@@ -40,6 +40,8 @@ pub fn grids(result: &TrialResult, standalone: bool) -> Vec<Grid> {
     grids.extend((!result.stages.is_empty()).then(|| stages(result)));
     grids.extend((!result.errors.is_empty()).then(|| errors(result)));
     grids.extend(result.verification.iter().flat_map(verification::grids));
+    grids.extend(result.cache.iter().flat_map(extras::cache));
+    grids.extend(result.connections.iter().flat_map(extras::connections));
     grids.extend((!result.nodes.is_empty() && !standalone).then(|| nodes(result)));
     grids.extend(result.nodes.iter().any(|node| node.server.is_some()).then(|| servers(result)));
     grids.extend((!result.shards.is_empty()).then(|| shards(result)));
@@ -51,11 +53,29 @@ fn operations(result: &TrialResult) -> &[OperationResult] {
     if result.operations.len() > 1 { &result.operations } else { &[] }
 }
 
-fn latencies(result: &TrialResult) -> Grid {
-    let asked: Vec<&str> = result.response_time.percentiles.iter().map(|one| one.percentile.as_str()).collect();
+/// A table of latencies of the same percentiles.
+pub fn latency_rows(title: &str, rows: &[(&str, &Latencies)]) -> Grid {
+    let asked = rows.first().map(|(_, latencies)| asked(latencies)).unwrap_or_default();
+    let mut grid = latency_grid(title, &asked);
+    for (name, latencies) in rows {
+        grid.row(latency_row(name, latencies, &asked));
+    }
+    grid
+}
+
+fn asked(latencies: &Latencies) -> Vec<&str> {
+    latencies.percentiles.iter().map(|one| one.percentile.as_str()).collect()
+}
+
+fn latency_grid(title: &str, asked: &[&str]) -> Grid {
     let heads: Vec<String> = asked.iter().map(|percentile| format!("p{percentile}")).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).chain(["max", "mean"]).collect();
-    let mut grid = Grid::new("Latency", &heads);
+    Grid::new(title, &heads)
+}
+
+fn latencies(result: &TrialResult) -> Grid {
+    let asked = asked(&result.response_time);
+    let mut grid = latency_grid("Latency", &asked);
     let mut row = |name: &str, latencies: &Latencies| grid.row(latency_row(name, latencies, &asked));
     row("response time", &result.response_time);
     let known_to = known_to(&result.response_time);
@@ -159,6 +179,15 @@ fn throughput(result: &TrialResult) -> Grid {
     row.insert(0, Cell::from("succeeded"));
     let mut grid = Grid::new("Throughput", &heads);
     grid.row(row);
+    let empty = 2 + usize::from(target.is_some());
+    for operation in operations(result) {
+        let Some(own) = operation.bandwidth else { continue };
+        let mut row = vec![Cell::from(format!("  {}", operation.name))];
+        row.extend(vec![Cell::default(); empty + 1]);
+        row.push(Cell::from(bandwidth(own.sent_bytes_per_second)));
+        row.push(Cell::from(bandwidth(own.received_bytes_per_second)));
+        grid.row(row);
+    }
     grid
 }
 

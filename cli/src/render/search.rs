@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
-use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine};
+use redisbench_benchmark::api::status::{
+    CellSearch, LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine,
+};
 use redisbench_benchmark::human::{exact_rate, latency};
 use redisbench_benchmark::quantile::Quantile;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
+use super::trials::last_step;
 
 /// The answer in a few words, for the first line.
 pub fn answer(found: &SearchResult, paint: Paint) -> String {
@@ -61,14 +64,103 @@ pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String
     text
 }
 
+/// A row for each of several searches, followed by one for each step.
+pub fn tables(searches: &[CellSearch], trials: &[TrialLine], paint: Paint) -> String {
+    let mut text = all(searches).text(paint);
+    for note in notes_of_all(searches) {
+        let _ = writeln!(text, "{note}");
+    }
+    text.push_str(&steps(trials).text(paint));
+    text
+}
+
+/// The setting and the result of each of several searches.
+pub fn all(searches: &[CellSearch]) -> Grid {
+    let with_targets = searches.iter().any(|search| search.target.is_some());
+    let with_presets = searches.iter().any(|search| search.preset.is_some());
+    let with_repeats = searches.iter().any(|search| search.repeat.is_some());
+    let parameters: Vec<&String> = searches.first().map(|one| one.parameters.keys().collect()).unwrap_or_default();
+    let names = [(with_targets, "subject"), (with_presets, "test")].into_iter().filter(|(with, _)| *with);
+    let mut heads: Vec<&str> = names.map(|(_, name)| name).collect();
+    let texts = heads.len();
+    heads.extend(parameters.iter().map(|field| last_step(field)));
+    heads.extend(with_repeats.then_some("repeat"));
+    heads.extend(["highest rate", "failed at", "steps", "ended", "limited by"]);
+    let mut grid = Grid::new("Search", &heads).left(heads.len() - 1).left(heads.len());
+    for column in 1..=texts {
+        grid = grid.left(column);
+    }
+    for (search, nth) in searches.iter().zip(1..) {
+        let result = &search.result;
+        let mut row = vec![Cell::from(nth.to_string())];
+        row.extend(with_targets.then(|| Cell::known(search.target.clone())));
+        row.extend(with_presets.then(|| Cell::known(search.preset.clone())));
+        row.extend(parameters.iter().map(|field| Cell::known(search.parameters.get(*field).cloned())));
+        row.extend(with_repeats.then(|| Cell::known(search.repeat.map(|repeat| (repeat + 1).to_string()))));
+        row.push(highest(result).map_or_else(|| Cell::known(None), |rate| Cell::styled(rate, Style::Bold)));
+        row.push(Cell::known(result.first_bad_per_second.map(exact_rate)));
+        row.push(Cell::from(search.steps.to_string()));
+        row.push(match result.ending {
+            Some(ending @ (SearchEnding::Found | SearchEnding::MaxPassed)) => Cell::from(format!("{ending:?}")),
+            Some(ending) => Cell::styled(format!("{ending:?}"), Style::Doubtful),
+            None => Cell::from("unfinished"),
+        });
+        row.push(Cell::known(result.limited_by.map(|limit| format!("{limit:?}"))));
+        grid.row(row);
+    }
+    grid
+}
+
+/// The rate found, or a bound; none if nothing is known.
+fn highest(found: &SearchResult) -> Option<String> {
+    let good = found.last_good_per_second.map(exact_rate);
+    match found.ending {
+        Some(SearchEnding::Found) => good,
+        Some(SearchEnding::GeneratorLimited | SearchEnding::MaxPassed) | None => good.map(|good| format!(">= {good}")),
+        Some(SearchEnding::MinFailed) => found.first_bad_per_second.map(|bad| format!("< {}", exact_rate(bad))),
+        Some(SearchEnding::Inconclusive) => None,
+    }
+}
+
+/// [`notes`] of several searches, each with its setting.
+pub fn notes_of_all(searches: &[CellSearch]) -> Vec<String> {
+    let of_one = |search: &CellSearch| {
+        let setting = search.setting();
+        notes(&search.result).into_iter().map(move |note| format!("{setting}: {note}"))
+    };
+    searches.iter().flat_map(of_one).collect()
+}
+
 pub fn steps(trials: &[TrialLine]) -> Grid {
-    let heads = ["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
+    let setting = |trial: &TrialLine| {
+        let parameters = trial.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
+        let repeat = trial.repeat.map(|repeat| format!("repeat {}", repeat + 1));
+        trial
+            .target
+            .iter()
+            .chain(&trial.client)
+            .chain(&trial.preset)
+            .cloned()
+            .chain(parameters)
+            .chain(repeat)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let is_of_several = trials.iter().any(|trial| !setting(trial).is_empty());
+    let mut heads = vec!["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
+    if is_of_several {
+        heads.insert(0, "search");
+    }
     let mut grid = Grid::new("Step", &heads).left(heads.len() - 1).left(heads.len());
+    if is_of_several {
+        grid = grid.left(1);
+    }
     for trial in trials {
         let step = trial.search.as_ref();
         let requests = trial.requests.unwrap_or_default();
-        grid.row([
-            Cell::from((trial.index + 1).to_string()),
+        let mut row = vec![Cell::from((trial.index + 1).to_string())];
+        row.extend(is_of_several.then(|| Cell::from(setting(trial))));
+        row.extend([
             Cell::known(step.map(|step| exact_rate(step.rate_per_second))),
             Cell::known(trial.achieved_per_second.map(exact_rate)),
             Cell::known(trial.p50_nanoseconds.map(latency)),
@@ -78,6 +170,7 @@ pub fn steps(trials: &[TrialLine]) -> Grid {
             Cell::from(step.and_then(|step| step.limited_by).map(|limit| format!("{limit:?}")).unwrap_or_default()),
             step.map_or_else(|| Cell::styled(format!("{:?}", trial.state), Style::Bad), outcome),
         ]);
+        grid.row(row);
     }
     grid
 }
@@ -124,6 +217,7 @@ fn limited(limit: LimitedBy, component: Option<&str>) -> String {
     match limit {
         LimitedBy::Target => format!("limited by the target{component}"),
         LimitedBy::GeneratorCPU => "limited by the load generator's CPU, not by the target".to_owned(),
+        LimitedBy::Client => "limited by the client under test".to_owned(),
         LimitedBy::GeneratorNetwork => format!("limited by the load generator's network{component}, not by the target"),
         LimitedBy::Connections => "limited by the connections: more in flight would be faster".to_owned(),
         LimitedBy::Rate | LimitedBy::Unknown => "the limiting factor is unknown".to_owned(),

@@ -31,6 +31,8 @@ pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
     }
     if let Some(found) = &status.search {
         let _ = write!(line, "   {}", search::answer(found, paint));
+    } else if !status.searches.is_empty() {
+        let _ = write!(line, "   {} searches", status.searches.len());
     }
     line.push('\n');
     if let Some(failed) = status.conditions.iter().find(|condition| condition.type_ == "Failed")
@@ -85,6 +87,7 @@ pub fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
         LimitedBy::Rate => "limited by the requested rate, which was met",
         LimitedBy::Target => "limited by the target",
         LimitedBy::GeneratorCPU => "limited by the load generator's CPU, not by the target",
+        LimitedBy::Client => "limited by the client under test",
         LimitedBy::GeneratorNetwork => "limited by the load generator's network, not by the target",
         LimitedBy::Connections => "limited by the connections: more of them, or more in flight, would be faster",
         LimitedBy::Unknown => "limiting factor unknown: the evidence is inconclusive",

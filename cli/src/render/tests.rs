@@ -37,7 +37,8 @@ fn requests(scheduled: u64, errors: u64) -> serde_json::Value {
 fn benchmark() -> RedisBenchmark {
     let operation = |name: &str, scheduled: u64, errors: u64, misses: u64| {
         json!({"name": name, "requests": requests(scheduled, errors), "hits": scheduled - errors - misses,
-            "misses": misses, "responseTime": latencies(1), "serviceTime": latencies(1)})
+            "misses": misses, "responseTime": latencies(1), "serviceTime": latencies(1),
+            "bandwidth": {"sentBytesPerSecond": 6 * scheduled, "receivedBytesPerSecond": 9 * scheduled}})
     };
     let shard = |index: u32| {
         json!({"index": index, "node": "host", "state": "Finished", "requests": requests(25_000, index.into()),

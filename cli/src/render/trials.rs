@@ -14,13 +14,15 @@ use super::paint::{Paint, Style};
 
 pub fn grid(trials: &[TrialLine]) -> Grid {
     let with_targets = trials.iter().any(|trial| trial.target.is_some());
+    let with_clients = trials.iter().any(|trial| trial.client.is_some());
+    let with_cpu = trials.iter().any(|trial| trial.cpu_per_request_nanoseconds.is_some());
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
     let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
     let parameters: Vec<&String> = trials.first().map(|trial| trial.parameters.keys().collect()).unwrap_or_default();
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
-    if with_targets {
-        heads.push("target");
+    if with_targets || with_clients {
+        heads.push(if with_clients { "client" } else { "target" });
     }
     if with_presets {
         heads.push("test");
@@ -33,16 +35,19 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     if with_misses {
         heads.push("misses");
     }
+    if with_cpu {
+        heads.push("CPU/request");
+    }
     heads.extend(["verdict", "limited by"]);
     let mut grid = Grid::new("Trial", &heads);
-    for column in 1..=usize::from(with_targets) + usize::from(with_presets) {
+    for column in 1..=usize::from(with_targets || with_clients) + usize::from(with_presets) {
         grid = grid.left(column);
     }
     grid = grid.left(heads.len() - 1).left(heads.len());
     for trial in trials {
         let mut row = vec![Cell::from((trial.index + 1).to_string())];
-        if with_targets {
-            row.push(Cell::known(trial.target.clone()));
+        if with_targets || with_clients {
+            row.push(Cell::known(trial.subject().map(ToOwned::to_owned)));
         }
         if with_presets {
             row.push(Cell::from(trial.preset.clone().unwrap_or_default()));
@@ -59,6 +64,9 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
         row.extend([requests.errors, requests.unsent].map(|number| Cell::unless_zero(number, Style::Bad)));
         if with_misses {
             row.push(Cell::known(trial.misses.map(|misses| share(misses, requests.succeeded))));
+        }
+        if with_cpu {
+            row.push(Cell::known(trial.cpu_per_request_nanoseconds.map(latency)));
         }
         row.push(verdict(trial));
         row.push(Cell::known(trial.limited_by.map(|limit| format!("{limit:?}"))));
@@ -78,11 +86,17 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
 
 /// For each cell the mean with its interval, and the spread of its runs.
 pub fn repeats_grid(cells: &[CellResult]) -> Grid {
-    let with_presets = cells.iter().any(|cell| cell.preset.is_some() || cell.target.is_some());
+    let subject = |cell: &CellResult| cell.client.clone().or(cell.target.clone());
+    let with_presets = cells.iter().any(|cell| cell.preset.is_some() || subject(cell).is_some());
     let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
     let mut heads = Vec::new();
     if with_presets {
-        heads.push(if cells.iter().any(|cell| cell.target.is_some()) { "target" } else { "test" });
+        let has = |of: fn(&CellResult) -> bool| cells.iter().any(of);
+        heads.push(match (has(|cell| cell.client.is_some()), has(|cell| cell.target.is_some())) {
+            (true, _) => "client",
+            (false, true) => "target",
+            (false, false) => "test",
+        });
     }
     heads.extend(parameters.iter().map(|field| last_step(field)));
     heads.extend(["runs", "rate", "95 % CI of mean", "best", "worst", "p99", "95 % CI of mean", "p99 of all"]);
@@ -93,7 +107,7 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
     for cell in cells {
         let mut row = vec![Cell::from((cell.cell + 1).to_string())];
         if with_presets {
-            let names: Vec<_> = cell.target.iter().chain(&cell.preset).map(String::as_str).collect();
+            let names: Vec<_> = subject(cell).into_iter().chain(cell.preset.clone()).collect();
             row.push(Cell::from(names.join(" ")));
         }
         row.extend(parameters.iter().map(|field| Cell::known(cell.parameters.get(*field).cloned())));
@@ -180,6 +194,7 @@ pub fn metric_name(metric: ComparisonMetric) -> &'static str {
         ComparisonMetric::P50 => "p50",
         ComparisonMetric::P99 => "p99",
         ComparisonMetric::P999 => "p99.9",
+        ComparisonMetric::CpuPerRequest => "CPU per request",
     }
 }
 

@@ -56,6 +56,7 @@ pub fn next(limit: LimitedBy) -> &'static str {
         LimitedBy::Rate => "The target may do more: raise the rate, or let a search find the highest one.",
         LimitedBy::Target => "The target did what it could: this is its limit under this load.",
         LimitedBy::GeneratorCPU => "The target may do more: add CPU or shards.",
+        LimitedBy::Client => "This is the client's limit with these threads and connections: the target may do more.",
         LimitedBy::GeneratorNetwork => "The target may do more: add machines for the shards.",
         LimitedBy::Connections => "The target may do more: add connections, or requests in flight on them.",
         LimitedBy::Unknown => "Set measurement.probe and measurement.linkCapacity, so that the next run can tell.",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonOutcome, ComparisonResult, SearchResult, StepOutcome, TrialLine,
+    CellResult, CellSearch, ComparisonOutcome, ComparisonResult, SearchResult, StepOutcome, TrialLine,
 };
 use redisbench_benchmark::human::{change, latency, rate};
 use redisbench_benchmark::report::Measurement;
@@ -26,6 +26,7 @@ struct Several<'a> {
     cells: Vec<CellResult>,
     comparison: &'a [ComparisonResult],
     search: Option<&'a SearchResult>,
+    searches: &'a [CellSearch],
 }
 
 impl<'a> Several<'a> {
@@ -37,6 +38,7 @@ impl<'a> Several<'a> {
             cells: status.repeats.clone(),
             comparison: &status.comparison,
             search: status.search.as_ref(),
+            searches: &status.searches,
         });
         if let Some(experiment) = &reading.experiment {
             several.trials = &experiment.trials;
@@ -69,6 +71,12 @@ pub fn answers(reading: &Reading) -> Vec<String> {
     let several = Several::of(reading);
     if let Some(found) = several.search {
         return vec![format!("Highest rate: {}.", search::answer(found, Paint::for_stream(false)))];
+    }
+    if several.comparison.is_empty() && !several.searches.is_empty() {
+        let plain = Paint::for_stream(false);
+        let of_one =
+            |one: &CellSearch| format!("Highest rate, {}: {}.", one.setting(), search::answer(&one.result, plain));
+        return several.searches.iter().map(of_one).collect();
     }
     if several.comparison.is_empty() {
         return several.best().into_iter().collect();
@@ -106,6 +114,10 @@ pub fn section(reading: &Reading) -> Result<Option<Markup>, ReportError> {
             (table::table(&search::bracket(found)))
             @for note in search::notes(found) { p { (note) } }
             (steps(several.trials).figure(|_| html! {})?)
+        } @else if !several.searches.is_empty() {
+            (table::table(&search::all(several.searches)))
+            @for note in search::notes_of_all(several.searches) { p { (note) } }
+            (table::table(&search::steps(several.trials)))
         } @else {
             (table::table(&trials::grid(several.trials)))
         }
@@ -119,7 +131,7 @@ pub fn section(reading: &Reading) -> Result<Option<Markup>, ReportError> {
             p { (several.comparison.len() - 2 * PLOTS) " more comparisons are in the artifact experiment.json." }
         }
         @if !several.cells.is_empty() { (table::table(&trials::repeats_grid(&several.cells))) }
-        @if several.search.is_none() {
+        @if several.search.is_none() && several.searches.is_empty() {
             @for chart in sweep::charts(several.trials, &several.cells) { (chart.figure(|_| html! {})?) }
         }
         @if let Some(chart) = curves(&reading.measurements, several.trials)? { (chart.figure(|_| html! {})?) }
@@ -242,6 +254,7 @@ fn curves(measurements: &[Measurement], lines: &[TrialLine]) -> Result<Option<Ch
 /// What sets a cell apart.
 pub fn name(line: &TrialLine) -> String {
     let parameters = line.parameters.iter().map(|(field, value)| format!("{}={value}", trials::last_step(field)));
-    let names: Vec<String> = line.target.iter().chain(&line.preset).cloned().chain(parameters).collect();
+    let names: Vec<String> =
+        line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(parameters).collect();
     if names.is_empty() { format!("cell {}", line.cell + 1) } else { names.join(", ") }
 }

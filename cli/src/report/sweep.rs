@@ -1,6 +1,7 @@
-//! Plots of a sweep: throughput and p99 over the first swept field, with a series for each setting of the others.
+//! Plots of a sweep: throughput and p99 over the first swept field, with a series for each setting of the others. Fields that change
+//! together with the first are not named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redisbench_benchmark::api::status::{CellResult, TrialLine};
 use redisbench_benchmark::human::shorten;
@@ -73,6 +74,9 @@ impl<'a> Cells<'a> {
         for line in lines {
             by_cell.entry(line.cell).or_insert(line);
         }
+        let follows = |other: &String| follows(by_cell.values().copied(), field, other);
+        let followers: BTreeSet<&String> = lines.iter().flat_map(|line| line.parameters.keys()).collect();
+        let followers: BTreeSet<&String> = followers.into_iter().filter(|other| follows(other)).collect();
         let mut cells = Self { field, places: Vec::new(), series: Vec::new() };
         for line in by_cell.into_values() {
             let Some(value) = line.parameters.get(field) else { continue };
@@ -80,9 +84,10 @@ impl<'a> Cells<'a> {
                 cells.places.push(value);
                 cells.places.len() - 1
             });
-            let others = line.parameters.iter().filter(|(other, _)| *other != field);
+            let others = line.parameters.iter().filter(|(other, _)| !followers.contains(other));
             let others = others.map(|(other, value)| format!("{}={value}", trials::last_step(other)));
-            let names: Vec<String> = line.target.iter().chain(&line.preset).cloned().chain(others).collect();
+            let names: Vec<String> =
+                line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(others).collect();
             let name = names.join(", ");
             match cells.series.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, lines)) => lines.push((place, line)),
@@ -91,6 +96,15 @@ impl<'a> Cells<'a> {
         }
         Some(cells)
     }
+}
+
+/// Whether `other` has one value for each value of `field`, as in rows of fields that change together. True of `field` itself.
+fn follows<'a>(lines: impl Iterator<Item = &'a TrialLine>, field: &String, other: &String) -> bool {
+    let mut known = BTreeMap::new();
+    lines.into_iter().all(|line| {
+        let (value, own) = (line.parameters.get(field), line.parameters.get(other));
+        *known.entry(value).or_insert(own) == own
+    })
 }
 
 /// None without a sweep of several values.
@@ -137,5 +151,38 @@ fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
         marks,
         legend: if several { Role::SERIES.into_iter().zip(names).collect() } else { Vec::new() },
         table: grid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The names of the series of cells with these values of the fields a, b and c.
+    fn series(cells: &[[&str; 3]]) -> Vec<(String, usize)> {
+        let line = |(cell, [a, b, c]): (u32, &[&str; 3])| -> TrialLine {
+            let parameters = json!({"load.a": a, "load.b": b, "load.c": c});
+            let line =
+                json!({"index": cell, "cell": cell, "state": "Completed", "attempt": 1, "parameters": parameters});
+            serde_json::from_value(line).unwrap()
+        };
+        let lines: Vec<_> = (0..).zip(cells).map(line).collect();
+        Cells::of(&lines).unwrap().series.into_iter().map(|(name, points)| (name, points.len())).collect()
+    }
+
+    #[test]
+    fn fields_that_change_together_are_one_series() {
+        assert_eq!(series(&[["1", "10", "x"], ["2", "20", "y"], ["3", "20", "x"]]), [(String::new(), 3)]);
+        // In combination with another field.
+        assert_eq!(
+            series(&[["1", "10", "x"], ["1", "10", "y"], ["2", "20", "x"], ["2", "20", "y"]]),
+            [("c=x".to_owned(), 2), ("c=y".to_owned(), 2)]
+        );
+        assert_eq!(
+            series(&[["1", "10", "x"], ["1", "20", "x"], ["2", "10", "x"]]),
+            [("b=10".to_owned(), 2), ("b=20".to_owned(), 1)]
+        );
     }
 }

@@ -41,7 +41,8 @@ pub struct Place {
 pub fn configuration(place: &Place, role: Role, wanted: &Wanted<'_>) -> Result<String, ThrowawayError> {
     let [port, bus_port, tls_port] = place.ports;
     let directory = quote(&place.directory.to_string_lossy());
-    let mut text = format!("bind 127.0.0.1\nport {port}\ndir {directory}\ndaemonize no\n");
+    let addresses: String = (1..=wanted.addresses).map(|address| format!(" 127.0.0.{address}")).collect();
+    let mut text = format!("bind{addresses}\nport {port}\ndir {directory}\ndaemonize no\n");
     let is_sentinel = matches!(role, Role::Sentinel { .. });
     let secured = if is_sentinel { wanted.sentinel_tls.or(wanted.tls) } else { wanted.tls };
     if let Some((authority, asks)) = secured {

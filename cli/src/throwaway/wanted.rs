@@ -3,7 +3,7 @@
 use std::fmt;
 
 use redisbench_benchmark::api::Validated;
-use redisbench_wire::plan::{Tls, Topology, Transport};
+use redisbench_wire::plan::{Distribution, Tls, Topology, Transport};
 
 use super::{Authority, ThrowawayError};
 use crate::credentials::Credentials;
@@ -19,6 +19,8 @@ pub enum Shape {
     Sentinel,
     /// A cluster of three primaries.
     Cluster,
+    /// Servers without a cluster, each with a part of the keys.
+    Pool(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ pub struct Wanted<'a> {
     pub shape: Shape,
     /// Replicas per primary.
     pub replicas: usize,
+    /// The addresses of a standalone server, 127.0.0.1 and those after it: as if behind so many proxies.
+    pub addresses: usize,
     pub databases: u32,
     pub credentials: Option<&'a Credentials>,
     /// The authority, and whether servers require client certificates. None for plain text.
@@ -40,6 +44,8 @@ pub struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// The most replicas of a primary.
     pub const REPLICAS: u32 = 5;
+    /// The most servers of a pool.
+    pub const SERVERS: usize = 8;
 
     /// Servers without credentials and TLS.
     #[cfg(test)]
@@ -47,6 +53,7 @@ impl<'a> Wanted<'a> {
         Self {
             shape,
             replicas: 0,
+            addresses: 1,
             databases: DATABASES,
             credentials: None,
             tls: None,
@@ -67,8 +74,14 @@ impl<'a> Wanted<'a> {
         authority: Option<&'a Authority>,
     ) -> Result<Self, ThrowawayError> {
         let target = &spec.plan.target;
+        let count = target.endpoints.len();
         let (shape, least) = match target.topology {
-            Topology::Standalone => (Shape::Standalone, 0),
+            Topology::Pool if count > Self::SERVERS => {
+                return Err(ThrowawayError::Servers { target: target.name.clone(), servers: count });
+            }
+            Topology::Pool if target.distribution == Distribution::ByKey => (Shape::Pool(count), 0),
+            // The servers of an even pool must hold the same data.
+            Topology::Standalone | Topology::Pool => (Shape::Standalone, 0),
             Topology::Sentinel => (Shape::Sentinel, 1),
             Topology::Cluster => (Shape::Cluster, 1),
         };
@@ -86,6 +99,7 @@ impl<'a> Wanted<'a> {
         Ok(Self {
             shape,
             replicas: waited.max(least) as usize,
+            addresses: if shape == Shape::Standalone { count } else { 1 },
             databases: DATABASES.max(target.database + 1),
             credentials,
             tls,
@@ -102,6 +116,10 @@ impl fmt::Display for Wanted<'_> {
             (Shape::Cluster, 1) => formatter.write_str("Redis Cluster of three primaries and three replicas")?,
             (Shape::Cluster, replicas) => {
                 write!(formatter, "Redis Cluster of three primaries with {replicas} replicas each")?;
+            }
+            (Shape::Pool(servers), 0) => write!(formatter, "pool of {servers} redis-servers")?,
+            (Shape::Pool(servers), replicas) => {
+                write!(formatter, "pool of {servers} redis-servers with {replicas} replicas each")?;
             }
             (_, 0) => formatter.write_str("redis-server")?,
             (_, 1) => formatter.write_str("redis-server with a replica")?,

@@ -20,13 +20,15 @@ const RATIO: &str = "1:10";
 pub fn finish(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     target(given, draft)?;
     given.set_threads(draft)?;
-    let threads = given.number(Part::Threads)?.unwrap_or(THREADS);
-    let connections = given.number(Part::Clients)?.unwrap_or(CLIENTS).saturating_mul(threads);
+    let (threads, connections) = (threads(given)?, connections(given)?);
     draft.set("load/connections", connections);
     let rate: Option<u64> = given.number(Part::Rate)?.filter(|rate| *rate > 0);
     draft.set("load/type", if rate.is_some() { "OpenLoop" } else { "ClosedLoop" });
     draft.set_if("load/openLoop/rate", rate.map(|each| each.saturating_mul(connections)));
     draft.set("load/warmup", "0s");
+    // 0 is never.
+    let lifetime = given.number::<u32>(Part::Reconnect)?.filter(|requests| *requests > 0);
+    draft.set_if("load/connectionLifetime/requests", lifetime);
     let count = keys(given, draft)?;
     values(given, draft)?;
     length(given, count, draft)?;
@@ -86,12 +88,26 @@ fn target(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sets the keys, and returns their number.
-fn keys(given: &Given, draft: &mut Draft) -> Result<u64, Problem> {
+fn threads(given: &Given) -> Result<u64, Problem> {
+    Ok(given.number(Part::Threads)?.unwrap_or(THREADS))
+}
+
+/// The connections of all threads.
+fn connections(given: &Given) -> Result<u64, Problem> {
+    Ok(given.number(Part::Clients)?.unwrap_or(CLIENTS).saturating_mul(threads(given)?))
+}
+
+/// The first key's number, and the number of keys.
+fn numbers(given: &Given) -> Result<(u64, u64), Problem> {
     let first: u64 = given.number(Part::KeyMinimum)?.unwrap_or(0);
     let last: u64 = given.number(Part::KeyMaximum)?.unwrap_or(LAST_KEY);
     let count = last.checked_sub(first).ok_or_else(|| given.wrong(Part::KeyMaximum, "at least --key-minimum"))?;
-    let count = count.saturating_add(1);
+    Ok((first, count.saturating_add(1)))
+}
+
+/// Sets the keys, and returns their number.
+fn keys(given: &Given, draft: &mut Draft) -> Result<u64, Problem> {
+    let (first, count) = numbers(given)?;
     draft.set("workload/keys/prefix", given.value(Part::KeyPrefix).unwrap_or("memtier-"));
     draft.set("workload/keys/start", first);
     draft.set("workload/keys/count", count);
@@ -107,13 +123,24 @@ fn takes_turns(given: &Given) -> bool {
     }
 }
 
+/// Whether connections can have keys of their own.
+fn walks_alone(given: &Given) -> Result<bool, Problem> {
+    let rate = given.number::<u64>(Part::Rate)?.is_some_and(|rate| rate > 0);
+    Ok(!rate && !given.has(Part::Cluster) && !given.has(Part::Verify))
+}
+
 /// A pattern by its letter.
 fn pattern(given: &Given, part: Part, letter: &str) -> Result<Value, Problem> {
     Ok(match letter {
         "R" => json!({"type": "Uniform"}),
-        "S" => json!({"type": "Sequential"}),
+        "S" if walks_alone(given)? => json!({"type": "Sequential", "perConnection": true}),
+        "P" if !takes_turns(given) => json!({"type": "Partitioned"}),
+        // Each connection needs a key.
+        "P" if walks_alone(given)? && numbers(given)?.1 >= connections(given)? => {
+            json!({"type": "Partitioned", "perConnection": true})
+        }
         // Exact turns do not divide the keys.
-        "P" => json!({"type": if takes_turns(given) { "Sequential" } else { "Partitioned" }}),
+        "S" | "P" => json!({"type": "Sequential"}),
         "G" => {
             let mut gaussian = json!({});
             for (field, part) in [("mean", Part::KeyMedian), ("standardDeviation", Part::KeyDeviation)] {

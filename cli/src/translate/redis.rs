@@ -46,7 +46,8 @@ pub fn finish(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     length(given, draft)?;
     draft.set_default("load/warmup", "0s");
     if given.value(Part::KeepAlive) == Some("0") {
-        draft.remark("No counterpart of -k 0: connections are kept; lost ones are made again, up to spec.load.connectRate per second");
+        // It connects again once the requests of a pipeline are answered.
+        draft.set("load/connectionLifetime/requests", pipeline);
     }
     let keys: u64 = given.number(Part::Keys)?.unwrap_or(1).max(1);
     draft.set("workload/keys/count", keys);

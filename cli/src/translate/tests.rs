@@ -159,7 +159,7 @@ fn memtier_benchmark() {
     assert_eq!(target["tls"], json!({"insecureSkipVerify": true}));
     assert_eq!((&spec["load"]["connections"], &spec["load"]["requestsPerConnection"]), (&json!(100), &json!(10_000)));
     assert_eq!((&spec["repeats"]["count"], &spec["workload"]["mix"]), (&json!(10), &json!("Ratio")));
-    assert_eq!(spec["workload"]["keys"]["pattern"], json!({"type": "Sequential"}));
+    assert_eq!(spec["workload"]["keys"]["pattern"], json!({"type": "Sequential", "perConnection": true}));
     assert_eq!(spec["workload"]["values"]["size"]["fixed"]["bytes"], 100);
 }
 
@@ -201,7 +201,12 @@ fn commands_of_memtier_benchmark() {
         (&json!(100), &json!("Partitioned"))
     );
     let mixed = self::spec("memtier_benchmark --key-pattern P:P");
-    assert_eq!(mixed["workload"]["keys"]["pattern"]["type"], "Sequential");
+    assert_eq!(mixed["workload"]["keys"]["pattern"], json!({"type": "Partitioned", "perConnection": true}));
+    // Where keys or the schedule select the connection, or keys are too few, connections cannot walk on their own.
+    for elsewhere in ["--key-maximum 99", "--cluster-mode", "--rate-limiting 100", "--data-verify --key-maximum 999"] {
+        let mixed = self::spec(&format!("memtier_benchmark --key-pattern P:P {elsewhere}"));
+        assert_eq!(mixed["workload"]["keys"]["pattern"], json!({"type": "Sequential"}), "{elsewhere}");
+    }
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     let values: Vec<_> = (1..=126).map(|value| value.to_string()).collect();
     let large =
         format!("  repeats: {{count: 2}}\n  sweep: [{{field: workload.seed, values: [{}]}}]", values.join(", "));
-    refused(&large, "repeats.count (2) make 252 trials, the maximum is 250");
+    refused(&large, "repeats.count make 252 trials, the maximum is 250");
 }
 
 /// Like `manifest`, with a second target.

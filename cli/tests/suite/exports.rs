@@ -105,11 +105,11 @@ fn a_manifest_is_not_a_result() {
     assert!(stderr.starts_with("error: -: status: is missing: this is a manifest"), "{stderr}");
 }
 
-/// Python's hdrhistogram and pyarrow, and promtool. `make test-exports` installs them.
+/// Other people's readers of each format. `make test-exports` installs them.
 #[test]
 #[ignore = "needs other readers: run make test-exports"]
 fn other_readers_agree() {
-    let python = std::env::var("READERS_PYTHON").expect("READERS_PYTHON: a Python with hdrhistogram and pyarrow");
+    let python = std::env::var("READERS_PYTHON").expect("READERS_PYTHON: a Python with the readers");
     let directory = exported();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py");
     let output = Command::new(python).arg(script).arg(directory.path()).output().unwrap();

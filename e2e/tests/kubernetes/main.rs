@@ -2,6 +2,7 @@
 //!
 //! `make test-e2e` runs this; see `e2e/README.md`.
 
+mod documents;
 mod failures;
 mod lifecycle;
 mod plugin;

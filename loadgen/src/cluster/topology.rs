@@ -19,6 +19,8 @@ pub struct Topology {
     /// Per slot, the index into `nodes` of the server that gets reads, or [`UNCOVERED`] if there is none now. `None` if primaries serve
     /// reads.
     pub readers: Option<Box<[u16; SLOTS]>>,
+    /// Requests are distributed evenly over the slots, whatever their keys.
+    pub even: bool,
     /// All servers that the target names, whether or not they get requests. Empty if it names none.
     pub members: Vec<Member>,
 }
@@ -57,10 +59,15 @@ pub struct Member {
 impl Topology {
     /// Servers known only by their addresses. Several share the slots evenly.
     pub fn of(addresses: &[SocketAddr]) -> Self {
-        let owner = |slot: usize| u16::try_from(slot * addresses.len() / SLOTS).unwrap_or(UNCOVERED);
+        let nodes: Vec<NodeAddress> = addresses.iter().map(|address| (*address).into()).collect();
+        if nodes.len() > 1 { Self::sharing(nodes) } else { Self { nodes, ..Self::default() } }
+    }
+
+    /// Servers that share the slots evenly, in ranges that follow their order.
+    pub fn sharing(nodes: Vec<NodeAddress>) -> Self {
+        let owner = |slot: usize| u16::try_from(slot * nodes.len() / SLOTS).unwrap_or(UNCOVERED);
         let slots: Box<[u16]> = (0..SLOTS).map(owner).collect();
-        let slots = slots.try_into().ok().filter(|_| addresses.len() > 1);
-        Self { nodes: addresses.iter().map(|address| (*address).into()).collect(), slots, ..Self::default() }
+        Self { nodes, slots: slots.try_into().ok(), ..Self::default() }
     }
 
     /// Returns whether a node serves reads only.

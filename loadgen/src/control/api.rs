@@ -1,4 +1,4 @@
-//! The HTTPS API: authorization, limits on bodies, and the form of answers. The driver in [`super::shard`] decides the content.
+//! The HTTPS API: authorization, limits on bodies, and the form of answers. The loop in [`super::shard`] decides the content.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::sys::monotonic_nanoseconds;
 
 /// Timeout from the last header to the last byte of a body.
 const BODY: Duration = Duration::from_secs(10);
-/// Timeout for the driver to answer and the engine to encode a snapshot of all operations and nodes.
+/// Timeout for the shard to answer and its driver to encode a snapshot of all operations and nodes.
 const ANSWER: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Api {
     pub identity: Identity,
     /// The credential that a caller must present.
     pub token: RunToken,
-    /// The driver's queue.
+    /// The queue of the shard's loop.
     pub calls: mpsc::Sender<Call>,
 }
 
@@ -78,7 +78,7 @@ async fn authorize(State(api): Shared, request: Request, next: Next) -> Response
     response
 }
 
-/// Answered here, not by the driver: time in a queue would add to the uncertainty of the start instant.
+/// Answered here, not by the loop: time in a queue would add to the uncertainty of the start instant.
 async fn clock(State(api): Shared) -> Response {
     api.answer(None, &ClockReading { monotonic_nanoseconds: monotonic_nanoseconds() })
 }
@@ -87,7 +87,7 @@ async fn state(State(api): Shared) -> Response {
     api.call(Call::State).await
 }
 
-/// A `PUT` of a trial, which is passed to the driver as `call`.
+/// A `PUT` of a trial, which is passed to the loop as `call`.
 fn put_trial<B, T>(call: fn(u32, B, Reply<T>) -> Call) -> MethodRouter<Arc<Api>>
 where
     B: DeserializeOwned + Send + 'static,
@@ -136,7 +136,7 @@ async fn snapshot(
                 .refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full, and from a second"));
         }
     };
-    let Sources { engine, servers, load_was_last } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
+    let Sources { driver, servers, load_was_last } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
         Ok(Answered { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
@@ -145,7 +145,7 @@ async fn snapshot(
         // On a timeout the report on the servers is less complete.
         let _ = timeout(ANSWER / 2, servers.look()).await;
     }
-    match timeout(ANSWER / 2, engine.snapshot_since(detail, from)).await {
+    match timeout(ANSWER / 2, driver.snapshot_since(detail, from)).await {
         Ok(Ok(mut snapshot)) => {
             snapshot.servers = servers.map(|servers| servers.report(detail));
             api.answer(Some(trial), &snapshot)

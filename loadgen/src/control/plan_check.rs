@@ -2,7 +2,8 @@
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
-    Keys, Load, Operation, Part, PipelineMode, ShardPlan, Topology, TrialPlan, ValueSize, Values, Verify,
+    Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan, Topology,
+    TrialPlan, ValueSize, Values, Verify, Workload,
 };
 
 use crate::workload;
@@ -12,6 +13,10 @@ const VALUE_BYTES: u32 = 512 << 20;
 
 /// The most commands in a transaction.
 const TRANSACTION: u32 = 1000;
+
+/// The most steps of a preload, and the most commands for each key in one.
+const PRELOAD_STEPS: usize = 64;
+const PRELOAD_ROUNDS: u32 = 1000;
 
 /// The most entries in a weighted list of value sizes.
 const SIZES: usize = 64;
@@ -25,6 +30,11 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     let pace = plan.preload_pace;
     require(pace.pipeline != Some(0) && pace.rate_per_second != Some(0), || {
         "preloadPace has a 0: it needs at least one key per second and one command in flight".into()
+    })?;
+    let lifetime = plan.connection_lifetime.map(|lifetime| lifetime.limit);
+    let none = [LifetimeLimit::Requests { count: 0 }, LifetimeLimit::Duration { nanoseconds: 0 }];
+    require(!lifetime.is_some_and(|lifetime| none.contains(&lifetime)), || {
+        "connectionLifetime is 0: a connection needs at least one request".into()
     })?;
     require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs at least one caller".into())?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
@@ -45,6 +55,8 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     })?;
     operations.iter().try_for_each(check_operation)?;
     check_options(plan)?;
+    check_preload(plan)?;
+    check_per_connection(plan)?;
     check_verify(plan)?;
     let longest = plan.bound.longest_nanoseconds();
     let times = [
@@ -138,6 +150,71 @@ fn check_options(plan: &TrialPlan) -> Result<(), String> {
     })?;
     require(options.fills.iter().all(|fill| !fill.arguments.is_empty()), || {
         "workload.options.fills has one without a command".into()
+    })?;
+    options.caching.iter().try_for_each(|caching| check_caching(plan, caching))
+}
+
+/// Bounds the steps of a preload, and rejects those that it could not send.
+fn check_preload(plan: &TrialPlan) -> Result<(), String> {
+    let steps = &plan.preload_steps;
+    require(steps.len() <= PRELOAD_STEPS, || {
+        format!("preloadSteps has {} entries, more than {PRELOAD_STEPS}", steps.len())
+    })?;
+    require(steps.is_empty() || plan.verify == Verify::None, || "preloadSteps do not go with verify".into())?;
+    for step in steps {
+        check_keys("preloadSteps", &step.keys)?;
+        require((1..=PRELOAD_ROUNDS).contains(&step.rounds), || {
+            format!("preloadSteps.rounds is {}, not 1 to {PRELOAD_ROUNDS}", step.rounds)
+        })?;
+        require(step.arguments.first().is_some_and(|command| !command.is_empty()), || {
+            "preloadSteps has one without a command".into()
+        })?;
+    }
+    Ok(())
+}
+
+/// Only where each connection draws its own requests, and no operation walks the numbers of all of them.
+fn check_per_connection(plan: &TrialPlan) -> Result<(), String> {
+    let workload = &plan.workload;
+    if !workload.is_per_connection() {
+        return Ok(());
+    }
+    require(plan.load == Load::ClosedLoop && plan.concurrency.is_none(), || {
+        "workload: keys per connection need a closed loop without callers".into()
+    })?;
+    require(matches!(plan.target.topology, Topology::Standalone | Topology::Sentinel), || {
+        format!("workload: keys per connection do not go with topology {:?}", plan.target.topology)
+    })?;
+    require(workload.options.caching.is_none() && plan.verify == Verify::None, || {
+        "workload: keys per connection do not go with caching or verify".into()
+    })?;
+    let size = workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
+    require(size.saturating_mul(plan.connections.into()) <= Workload::APART, || {
+        format!("workload: {} connections are too many to number {size} commands each", plan.connections)
+    })?;
+    let walks_all = |keys: &Keys| matches!(keys.pattern, KeyPattern::Sequential | KeyPattern::Partitioned);
+    require(!workload.keys_of_operations().any(walks_all), || {
+        "workload: keys per connection do not go with keys that all connections walk together".into()
+    })
+}
+
+/// Bounds the memory for caches.
+fn check_caching(plan: &TrialPlan, caching: &Caching) -> Result<(), String> {
+    let options = &plan.workload.options;
+    require(options.transaction.is_none() && options.wait.is_none(), || {
+        "workload.options.caching does not go with transactions or WAIT".into()
+    })?;
+    require(plan.target.protocol == Protocol::Resp3, || "workload.options.caching needs protocol RESP3".into())?;
+    require(plan.pipeline_mode == PipelineMode::Window, || {
+        "workload.options.caching does not go with pipelineMode Batch".into()
+    })?;
+    require(caching.entries > 0, || "workload.options.caching.entries is 0".into())?;
+    let spaces = plan.workload.operations.iter().filter_map(|operation| operation.keys.as_ref());
+    let keys = spaces.chain([&plan.workload.keys]).map(|keys| keys.count).max().unwrap_or_default();
+    let connections = u64::from(plan.connections).div_ceil(u64::from(plan.shards.max(1)));
+    let all = caching.entries_in_all(connections, keys);
+    require(all <= Caching::BYTES_PER_SHARD / Caching::BYTES_PER_ENTRY, || {
+        format!("workload.options.caching makes {all} entries in the caches of a shard, which take too much memory")
     })
 }
 
@@ -169,7 +246,7 @@ mod tests {
     use super::*;
     use crate::open_loop::OpenLoop;
     use crate::sample::plan;
-    use redisbench_wire::plan::{Bound, RateStage};
+    use redisbench_wire::plan::{Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage};
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
         OpenLoop { stages: stages.to_vec(), ..OpenLoop::at(rate_per_second) }.load()
@@ -177,6 +254,41 @@ mod tests {
 
     fn stage(nanoseconds: u64, from_per_second: u64, to_per_second: u64) -> RateStage {
         RateStage { nanoseconds, from_per_second, to_per_second }
+    }
+
+    fn lifetime(count: u32) -> Lifetime {
+        Lifetime { limit: LifetimeLimit::Requests { count }, spread: LifetimeSpread::Even }
+    }
+
+    const OWN: KeyPattern = KeyPattern::PerConnection { partitioned: true };
+
+    fn step(rounds: u32) -> PreloadStep {
+        let arguments = Operation::of("preload", 1, "SADD __key__ a").arguments;
+        PreloadStep { keys: plan().workload.keys, arguments, rounds, writes: true }
+    }
+
+    fn caching() -> Caching {
+        Caching {
+            mode: CachingMode::Default,
+            scope: CacheScope::Connection,
+            entries: 100_000_000,
+            ttl_nanoseconds: 1,
+            prefixes: Vec::new(),
+            no_loop: true,
+            operations: vec![0],
+            writes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn caches_have_a_limit_of_memory() {
+        let mut plan = plan();
+        plan.target.protocol = Protocol::Resp3;
+        (plan.workload.options.transaction, plan.workload.options.wait) = (None, None);
+        (plan.workload.options.caching, plan.workload.keys.count) = (Some(caching()), 1_000);
+        assert_eq!(check(&plan.clone().of_shard(1)), Ok(()));
+        plan.workload.keys.count = 1 << 30;
+        assert!(check(&plan.of_shard(1)).unwrap_err().contains("too much memory"));
     }
 
     #[test]
@@ -187,14 +299,30 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut TrialPlan);
-        let faults: [(Spoil, &str); 30] = [
+        let faults: [(Spoil, &str); 37] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
             (|plan| plan.preload_pace.pipeline = Some(0), "preloadPace has a 0"),
+            (
+                |plan| (plan.workload.keys.pattern, plan.load) = (OWN, open(1, &[])),
+                "need a closed loop without callers",
+            ),
+            (
+                |plan| (plan.workload.keys.pattern, plan.target.topology) = (OWN, Topology::Cluster),
+                "do not go with topology Cluster",
+            ),
+            (|plan| plan.preload_steps = vec![step(0)], "preloadSteps.rounds is 0"),
+            (|plan| plan.preload_steps = vec![step(1); PRELOAD_STEPS + 1], "preloadSteps has 65 entries"),
+            (
+                |plan| plan.preload_steps = vec![PreloadStep { arguments: Vec::new(), ..step(1) }],
+                "one without a command",
+            ),
             (|plan| plan.preload_pace.rate_per_second = Some(0), "preloadPace has a 0"),
             (|plan| plan.pipeline = 0, "pipeline is 0"),
             (|plan| plan.concurrency = Some(0), "concurrency is 0"),
+            (|plan| plan.connection_lifetime = Some(lifetime(0)), "connectionLifetime is 0"),
+            (|plan| plan.workload.options.caching = Some(caching()), "needs protocol RESP3"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
             (|plan| plan.target.topology = Topology::Sentinel, "target.masterName"),

@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 use tracing::info;
 
+use super::driver::{Driver, Spawn};
 use crate::clock::timer_at;
-use crate::engine::{Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
+use crate::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
 
 /// Same size as for a trial.
 const EVENTS: usize = 256 + limits::WORKERS;
@@ -32,6 +33,7 @@ fn halved(plan: &ShardPlan) -> ShardPlan {
         plan.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
         plan.settle = false;
         (plan.preload, plan.verify) = (Preload::None, Verify::None);
+        plan.preload_steps.clear();
         (plan.breakdown.operation, plan.breakdown.node) = (false, false);
     });
     halved.connections = (plan.connections / 2).max(1);
@@ -46,19 +48,19 @@ fn room(plan: &ShardPlan, connections: u32) -> u64 {
 
 /// Closes the trial's connections and runs the probe at `instant` with the trial's `config`. Returns `None` if the probe failed or was
 /// late.
-pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Option<Probe> {
+pub async fn run(trial: Arc<dyn Driver>, spawn: Spawn, config: EngineConfig, instant: u64) -> Option<Probe> {
     let connections = trial.connections();
     trial.disconnect().await.ok()?;
-    // The last owner joins the engine's threads, which must not happen on this thread.
+    // The last owner joins the driver's threads, which must not happen on this thread.
     drop(trial);
     let plan = config.plan.clone();
     let halved = halved(&plan);
     let length = Duration::from_nanos(halved.warmup_nanoseconds.saturating_add(plan.measurement.probe_nanoseconds));
     let most = length + Duration::from_nanos(plan.timeouts.request_nanoseconds) + LAST;
     let (sender, mut events) = mpsc::channel(EVENTS);
-    let engine = Engine::spawn(EngineConfig { plan: halved.clone(), ..config }, sender).ok()?;
+    let driver = spawn(EngineConfig { plan: halved.clone(), ..config }, sender).ok()?;
     let measured = async {
-        engine.connect().ok()?;
+        driver.connect().ok()?;
         tokio::select! {
             () = sleep_until(timer_at(instant)) => return None,
             connected = connected(&mut events) => connected?,
@@ -66,15 +68,15 @@ pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Opti
         if monotonic_nanoseconds() >= instant {
             return None;
         }
-        engine.start(instant, 1).ok()?;
+        driver.start(instant, 1).ok()?;
         sleep_until(timer_at(instant)).await;
         timeout(most, finished(&mut events)).await.ok()??;
-        engine.snapshot(Detail::Live).await.ok()
+        driver.snapshot_since(Detail::Live, 0).await.ok()
     };
     let snapshot = measured.await;
-    let of = (room(&plan, connections), room(&halved, engine.connections()));
-    // Joining the engine's threads takes some milliseconds. It fails only by a panic, which is on stderr.
-    let _ = tokio::task::spawn_blocking(move || drop(engine)).await;
+    let of = (room(&plan, connections), room(&halved, driver.connections()));
+    // Joining the driver's threads takes some milliseconds. It fails only by a panic, which is on stderr.
+    let _ = tokio::task::spawn_blocking(move || drop(driver)).await;
     let probe = told(&snapshot?, of)?;
     info!(succeeded = probe.succeeded, room = probe.room, "the probe has finished");
     Some(probe)

@@ -1,5 +1,5 @@
-//! The driver: receives calls and events from target, engine and clock, passes them to the state machine, and performs the resulting
-//! actions. It makes no decisions of its own.
+//! The loop of a shard: receives calls and events from target, driver and clock, passes them to the state machine, and performs the
+//! resulting actions. It makes no decisions of its own.
 
 mod background;
 mod calls;
@@ -19,13 +19,14 @@ use tracing::{info, warn};
 
 use self::background::Background;
 pub use self::calls::{Answered, Call, Reply, Sources};
+use super::driver::{Driver, Spawn};
 use super::exit::Exit;
 use super::identity::Identity;
 use super::trial::{Action, Event, Trial};
 use super::{descriptors, failure, probe};
 use crate::clock::timer_at;
 use crate::cluster::Topology;
-use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
+use crate::engine::{Access, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
 use crate::target::{self, Again, ClusterWatch, Finding, Found, Mounts, ServerWatch};
 
 /// Progress events of a handful of workers plus the last event of each. The engine drops progress beyond this.
@@ -38,8 +39,8 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 /// Shortest time between two reads of the Secrets.
 const RENEWAL: Duration = Duration::from_secs(1);
 
-/// Interval of checks whether a snapshot still uses an engine that ends.
-const SHARED_ENGINE: Duration = Duration::from_millis(5);
+/// Interval of checks whether a snapshot still uses a driver that ends.
+const SHARED_DRIVER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub struct Settings {
@@ -48,17 +49,19 @@ pub struct Settings {
     pub mounts: Mounts,
     /// The most worker threads.
     pub workers: usize,
+    /// Starts the engine, or the client that a plan names.
+    pub spawn: Spawn,
 }
 
 #[derive(Debug)]
 pub struct Shard {
     settings: Settings,
     trial: Trial,
-    engine: Option<Arc<Engine>>,
-    /// Dropped engines with connections still open, and the task that queries the servers.
-    engines: TaskTracker,
-    engine_events: Option<mpsc::Receiver<EngineEvent>>,
-    /// The engine's configuration, with the current map and access.
+    driver: Option<Arc<dyn Driver>>,
+    /// Dropped drivers with connections still open, and the task that queries the servers.
+    ending: TaskTracker,
+    driver_events: Option<mpsc::Receiver<EngineEvent>>,
+    /// The driver's configuration, with the current map and access.
     config: Option<EngineConfig>,
     probing: Option<Background<Option<Probe>>>,
     /// The look at the target: the first one, or another because the map is stale.
@@ -93,15 +96,15 @@ struct Search {
 impl Shard {
     pub fn new(settings: Settings) -> Self {
         let trial = Trial::new(settings.identity.run.as_str(), settings.identity.index, monotonic_nanoseconds());
-        let engines = TaskTracker::new();
+        let ending = TaskTracker::new();
         // A closed tracker can be waited for, and still accepts new tasks.
-        engines.close();
+        ending.close();
         Self {
             settings,
             trial,
-            engine: None,
-            engines,
-            engine_events: None,
+            driver: None,
+            ending,
+            driver_events: None,
             config: None,
             probing: None,
             search: None,
@@ -130,7 +133,7 @@ impl Shard {
             tokio::select! {
                 () = &mut terminated => self.observe(Event::Terminate),
                 Some(call) = calls.recv() => self.answer(call),
-                Some(event) = when(self.engine_events.as_mut().map(mpsc::Receiver::recv)) => self.engine_event(event),
+                Some(event) = when(self.driver_events.as_mut().map(mpsc::Receiver::recv)) => self.driver_event(event),
                 Some(finding) = when(self.search.as_mut().map(|look| look.findings.next())) => self.finding(finding),
                 Some(state) = when(self.cleanup.as_mut().map(Background::next)) => {
                     if state.done || state.failure.is_some() {
@@ -153,7 +156,7 @@ impl Shard {
         }
     }
 
-    fn engine_event(&mut self, event: EngineEvent) {
+    fn driver_event(&mut self, event: EngineEvent) {
         let event = match event {
             EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
             EngineEvent::ConnectFailed { reason, message } => {
@@ -171,7 +174,7 @@ impl Shard {
                 }
                 return;
             }
-            EngineEvent::PreloadProgress { keys } => Event::Preloading { keys },
+            EngineEvent::PreloadProgress { commands } => Event::Preloading { commands },
             EngineEvent::Preloaded { .. } => Event::Preloaded,
             EngineEvent::PreloadFailed { message } => {
                 let target = self.target_name();
@@ -208,10 +211,10 @@ impl Shard {
         }
     }
 
-    /// The target matches the plan: connects to it, or passes the new map to an engine that is already connected.
+    /// The target matches the plan: connects to it, or passes the new map to a driver that is already connected.
     fn found(&mut self, found: Found) {
         let Some((plan, why)) = self.search.take().map(|search| (search.plan.clone(), search.why)) else { return };
-        if self.engine.is_some() {
+        if self.driver.is_some() {
             return self.moved(found.topology, why);
         }
         let topology = Arc::new(found.topology);
@@ -233,10 +236,10 @@ impl Shard {
             host: self.settings.identity.host.clone(),
         };
         self.config = Some(config.clone());
-        match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {
-            Ok(engine) => {
-                self.engine = Some(Arc::new(engine));
-                self.engine_events = Some(events);
+        match (self.settings.spawn)(config, sender).and_then(|driver| driver.connect().map(|()| driver)) {
+            Ok(driver) => {
+                self.driver = Some(driver);
+                self.driver_events = Some(events);
                 self.observe(Event::TargetReady);
                 self.await_members(&topology);
             }
@@ -251,12 +254,12 @@ impl Shard {
         }
     }
 
-    /// Passes the new map to the engine, which is already connected.
+    /// Passes the new map to the driver, which is already connected.
     fn moved(&mut self, topology: Topology, why: Option<Again>) {
         let topology = Arc::new(topology);
-        let Some((engine, config)) = self.engine.as_ref().zip(self.config.as_mut()) else { return };
+        let Some((driver, config)) = self.driver.as_ref().zip(self.config.as_mut()) else { return };
         let before = std::mem::replace(&mut config.topology, topology.clone());
-        let done = engine.update_topology(&topology);
+        let done = driver.update_topology(&topology);
         if let Some(servers) = &self.servers {
             servers.update_topology(topology.clone());
         }
@@ -308,24 +311,24 @@ impl Shard {
                 self.discard();
                 self.prepare(plan);
             }
-            Action::Preload => self.with_engine(Engine::preload)?,
+            Action::Preload => self.with_driver(|driver| driver.preload())?,
             Action::Start(start) => {
                 self.probing = None;
                 self.watch_servers(start.start_nanoseconds);
-                self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))?;
+                self.with_driver(|driver| driver.start(start.start_nanoseconds, start.attempt))?;
             }
             Action::Measure(from) => {
                 if let Some(servers) = &self.servers {
                     servers.measure_from(from);
                 }
-                self.with_engine(|engine| engine.measure_from(from))?;
+                self.with_driver(|driver| driver.measure_from(from))?;
             }
-            Action::Stop => self.with_engine(Engine::abort)?,
+            Action::Stop => self.with_driver(|driver| driver.abort())?,
             Action::Probe(instant) => self.begin_probe(instant),
             Action::Rearm => {
                 self.probing = None;
                 // A probe closes the trial's connections.
-                self.with_engine(|engine| engine.rearm().and_then(|()| engine.connect()))?;
+                self.with_driver(|driver| driver.rearm().and_then(|()| driver.connect()))?;
             }
             Action::Cleanup(plan) => {
                 self.probing = None;
@@ -340,15 +343,16 @@ impl Shard {
     }
 
     fn begin_probe(&mut self, instant: u64) {
-        let Some((engine, config)) = self.engine.clone().zip(self.config.clone()) else {
+        let Some((driver, config)) = self.driver.clone().zip(self.config.clone()) else {
             return self.observe(Event::Probed(None));
         };
+        let spawn = self.settings.spawn;
         let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
             // Sending fails if another trial has begun, which needs no probe.
-            let _ = sender.send(probe::run(engine, config, instant).await).await;
+            let _ = sender.send(probe::run(driver, spawn, config, instant).await).await;
         };
         // Tracked, so that a drain also waits for the probe's connections.
-        self.probing = Some(Background::begin(|work| self.engines.spawn(work), probing));
+        self.probing = Some(Background::begin(|work| self.ending.spawn(work), probing));
     }
 
     /// All shards are armed and none has started, so counts up to now do not belong to the load.
@@ -362,12 +366,12 @@ impl Shard {
             let (watch, task) = ServerWatch::begin(plan, mounts, config.topology.clone(), &config.reads, start);
             self.servers = Some(watch);
             // Tracked, so that a drain also waits for these connections.
-            self.engines.spawn(task);
+            self.ending.spawn(task);
         }
     }
 
-    fn with_engine(&self, command: impl FnOnce(&Engine) -> Result<(), EngineError>) -> Result<(), EngineError> {
-        self.engine.as_ref().map_or(Err(EngineError::Unreachable), |engine| command(engine))
+    fn with_driver(&self, command: impl FnOnce(&dyn Driver) -> Result<(), EngineError>) -> Result<(), EngineError> {
+        self.driver.as_ref().map_or(Err(EngineError::Unreachable), |driver| command(&**driver))
     }
 
     fn prepare(&mut self, plan: ShardPlan) {
@@ -399,7 +403,7 @@ impl Shard {
     /// Re-reads the Secrets, so that new connections use the current credentials. A failed connection is retried and triggers this again.
     fn renew(&mut self) {
         let recent = self.renewal.as_ref().is_some_and(|(since, _)| since.elapsed() < RENEWAL);
-        if let (Some(plan), Some(_), false) = (self.trial.plan_in_use(), &self.engine, recent) {
+        if let (Some(plan), Some(_), false) = (self.trial.plan_in_use(), &self.driver, recent) {
             let (mounts, named) = (self.settings.mounts.clone(), self.named);
             let renewal = |sender| target::renew(plan, mounts, named, sender);
             self.renewal = Some((Instant::now(), Background::begin(tokio::spawn, renewal)));
@@ -410,8 +414,8 @@ impl Shard {
         if let Some(config) = &mut self.config {
             config.access.clone_from(&access);
         }
-        if let Some(engine) = &self.engine
-            && let Err(error) = engine.update_access(access)
+        if let Some(driver) = &self.driver
+            && let Err(error) = driver.update_access(access)
         {
             self.observe(Event::Failed(failure::of_engine(&error)));
         }
@@ -424,23 +428,23 @@ impl Shard {
         self.sentinels = None;
         self.servers = None;
         self.cluster_watch = Arc::default();
-        self.engine_events = None;
+        self.driver_events = None;
         (self.config, self.probing) = (None, None);
-        if let Some(engine) = self.engine.take() {
-            self.engines.spawn(end(engine));
+        if let Some(driver) = self.driver.take() {
+            self.ending.spawn(end(driver));
         }
     }
 
     /// Ends the load, and logs the counters that were not collected.
     async fn last_word(&mut self, exit: &Exit) {
         info!(reason = ?exit, code = exit.code(), "the shard exits");
-        if let Some(engine) = &self.engine
+        if let Some(driver) = &self.driver
             && *exit != Exit::Released
         {
-            if let Err(error) = engine.abort() {
+            if let Err(error) = driver.abort() {
                 warn!(error = %error, "failed to stop the load");
             }
-            match timeout(LAST_WORD, engine.snapshot(Detail::Full)).await {
+            match timeout(LAST_WORD, driver.snapshot_since(Detail::Full, 0)).await {
                 Ok(Ok(snapshot)) => warn!(counters = counters(&snapshot), "the result was not collected"),
                 Ok(Err(error)) => warn!(error = %error, "failed to read the counters"),
                 Err(_) => warn!("timed out reading the counters"),
@@ -450,20 +454,15 @@ impl Shard {
     }
 }
 
-/// Joins the engine's threads, which takes some milliseconds, on a blocking thread. Waits until no snapshot uses the engine, so that its
+/// Joins the driver's threads, which takes some milliseconds, on a blocking thread. Waits until no snapshot uses the driver, so that its
 /// connections are closed when this returns.
-async fn end(mut engine: Arc<Engine>) {
-    loop {
-        match Arc::try_unwrap(engine) {
-            Ok(last) => {
-                // Fails only by a panic, which the log shows.
-                let _ = tokio::task::spawn_blocking(move || drop(last)).await;
-                return;
-            }
-            Err(shared) => engine = shared,
-        }
-        sleep(SHARED_ENGINE).await;
+async fn end(driver: Arc<dyn Driver>) {
+    // The shard has given it up, so the number of owners only falls.
+    while Arc::strong_count(&driver) > 1 {
+        sleep(SHARED_DRIVER).await;
     }
+    // Fails only by a panic, which the log shows.
+    let _ = tokio::task::spawn_blocking(move || drop(driver)).await;
 }
 
 /// A trial's counters as one line of JSON, for a result that was never collected.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use redisbench_wire::plan::{Preload, ShardPlan};
+use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest,
     PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
@@ -35,8 +35,8 @@ pub enum Event {
     Connected { ready: u32, wanted: u32 },
     /// Progress of the preload.
     Preloading {
-        /// Keys written or found.
-        keys: u64,
+        /// Commands that succeeded.
+        commands: u64,
     },
     /// The preload is complete.
     Preloaded,
@@ -52,7 +52,7 @@ pub enum Event {
     Terminate,
 }
 
-/// Work for the driver. Actions are performed in order.
+/// Work for the shard's loop. Actions are performed in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Drop the previous trial, look at the target and connect.
@@ -134,8 +134,7 @@ pub struct Trial {
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
-    /// When the shard first became ready to start. Kept while connections are re-established, so that a flapping connection does not extend
-    /// the limit.
+    /// When the shard first became ready to start, or when it last ceased to be because a connection broke.
     armed_since: Option<u64>,
 }
 
@@ -443,10 +442,10 @@ impl Trial {
     }
 
     fn prepare(&mut self, plan: ShardPlan) -> Vec<Action> {
-        self.preloaded = plan.preload == Preload::None;
+        self.preloaded = !plan.has_preload();
         self.preparation = Preparation {
             connections: plan.connections,
-            preload_keys: if self.preloaded { 0 } else { share_of_keys(&plan) },
+            preload_commands: if self.preloaded { 0 } else { share_of_preload(&plan) },
             ..Preparation::default()
         };
         (self.cleanup, self.probe) = (None, None);
@@ -488,9 +487,13 @@ fn soon(plan: &ShardPlan, now: u64, instant: u64) -> Result<(), Refusal> {
     Err(refusal(RefusalCode::Malformed, message))
 }
 
-/// The number of preload commands of this shard.
-fn share_of_keys(plan: &ShardPlan) -> u64 {
-    let part = part_of(plan.preload_commands(), plan.shard.into(), plan.shards.into());
-    // The plan is not checked yet, and may be of a shard that it does not have.
-    part.end.saturating_sub(part.start)
+/// The number of commands that the preload of this shard sends.
+fn share_of_preload(plan: &ShardPlan) -> u64 {
+    let steps = plan.preload_steps.iter().map(|step| (step.keys.count, step.rounds));
+    let shares = std::iter::once((plan.preload_commands(), 1)).chain(steps).map(|(count, rounds)| {
+        let part = part_of(count, plan.shard.into(), plan.shards.into());
+        // The plan is not checked yet, and may be of a shard that it does not have.
+        part.end.saturating_sub(part.start).saturating_mul(rounds.into())
+    });
+    shares.fold(0, u64::saturating_add)
 }

@@ -68,8 +68,9 @@ impl Tls {
 /// none of the bytes, because they may contain a password.
 #[derive(Clone, Default)]
 pub struct Handshake {
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) replies: u32,
+    pub bytes: Arc<[u8]>,
+    /// How many replies they get.
+    pub replies: u32,
 }
 
 impl Handshake {
@@ -85,11 +86,26 @@ impl fmt::Debug for Handshake {
     }
 }
 
+/// The user and password of the target, for those who cannot send a [`Handshake`]. Debug output shows no password.
+#[derive(Clone)]
+pub struct Login {
+    pub username: Option<String>,
+    pub password: Vec<u8>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Login").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
 /// Credentials and TLS settings of new connections, from the current Secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// The first commands of every connection.
     pub handshake: Handshake,
+    /// What it logs in with.
+    pub login: Option<Login>,
     /// TLS settings, if the servers use TLS.
     pub tls: Option<Tls>,
 }
@@ -110,10 +126,10 @@ pub enum EngineEvent {
         /// The server and the cause.
         message: String,
     },
-    /// Keys that the preload has written or found so far.
+    /// Commands of the preload that succeeded so far.
     PreloadProgress {
         /// Total of all workers.
-        keys: u64,
+        commands: u64,
     },
     Preloaded {
         /// Keys written or found.

@@ -1,6 +1,7 @@
 //! The connections of one worker: how they are made and made again, which of them have room, and which have something to send.
 
 mod connection;
+mod lifetime;
 mod rate;
 
 use std::collections::VecDeque;
@@ -15,14 +16,16 @@ use redisbench_wire::snapshot::{ReceiveDelay, Sending};
 
 use super::api::{Access, ConnectFailure};
 use super::integral::Integral;
+use super::load::Links;
 use super::pipeline::{Class, Pipeline, Request};
 use super::stream::Stream;
 use super::worker::Common;
 use crate::cluster::{NodeAddress, UNIX};
-use crate::record::Delays;
+use crate::record::{ChurnCounts, Delays};
 use crate::resp::{self, Reply};
 use crate::schedule::Seat;
 use crate::sys::{self, Poller, SendTimes};
+use lifetime::Lives;
 use rate::ConnectRate;
 
 pub(super) use connection::{Connection, Link, Sent};
@@ -105,6 +108,8 @@ pub(super) struct Connections {
     next_ping: u64,
     /// Connections that broke and were made again during the load.
     reconnects: u64,
+    /// Where connections have a lifetime.
+    lives: Option<Box<Lives>>,
     /// Indices of sampled connections, with TCP's counters when the load was started.
     sampled: Vec<(u32, SendTimes)>,
     /// How long replies had waited in the kernel when the connections of the finished load were closed.
@@ -139,6 +144,31 @@ impl DerefMut for Connections {
     }
 }
 
+impl Links for Connections {
+    fn usable(&self) -> usize {
+        self.all.iter().filter(|connection| connection.link != Link::Retired).count()
+    }
+
+    fn ready_time(&self, now: u64) -> u128 {
+        self.ready_time.until(now)
+    }
+
+    /// A connection that was made again contributes only its later part.
+    fn sending(&self, elapsed: u64) -> Sending {
+        let mut sending = Sending::default();
+        for (index, before) in &self.sampled {
+            let Some(now) = self.send_times(*index as usize) else { continue };
+            let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+            sending.connections += 1;
+            sending.connection_nanoseconds += elapsed;
+            sending.busy_nanoseconds += since(now.busy, before.busy);
+            sending.peer_limited_nanoseconds += since(now.peer_limited, before.peer_limited);
+            sending.buffer_limited_nanoseconds += since(now.buffer_limited, before.buffer_limited);
+        }
+        sending
+    }
+}
+
 impl Connections {
     /// `counts`: connections by server.
     pub(super) fn new(common: Arc<Common>, access: Arc<Access>, seat: Seat, counts: &[u32]) -> Self {
@@ -155,6 +185,7 @@ impl Connections {
             soon: true,
             next_ping: 0,
             reconnects: 0,
+            lives: common.plan.connection_lifetime.map(|of| Box::new(Lives::new(of, (seat.first(), seat.step())))),
             sampled: Vec::new(),
             parting: None,
             common,
@@ -215,16 +246,6 @@ impl Connections {
         self.ready
     }
 
-    /// Ready connections times nanoseconds, until `now`.
-    pub(super) fn ready_time(&self, now: u64) -> u128 {
-        self.ready_time.until(now)
-    }
-
-    /// Number of connections to servers of the target.
-    pub(super) fn usable(&self) -> usize {
-        self.all.iter().filter(|connection| connection.link != Link::Retired).count()
-    }
-
     pub(super) fn reconnects(&self) -> u64 {
         self.reconnects
     }
@@ -280,6 +301,7 @@ impl Connections {
         let stream = Stream::new(socket, &to.label, self.access.tls.as_ref(), index.is_multiple_of(STAMPED))?;
         let connection = &mut self.all[index];
         connection.stream = Some(stream);
+        (connection.began, connection.tls_handshake) = (now, None);
         connection.link = Link::Connecting { deadline: now.saturating_add(timeouts.connect_nanoseconds) };
         Ok(())
     }
@@ -295,6 +317,9 @@ impl Connections {
         {
             return Err(error.into());
         }
+        if self.lives.is_some() && self.access.tls.is_some() {
+            connection.tls_handshake.get_or_insert_with(|| (sys::monotonic_nanoseconds(), 0));
+        }
         connection.link = Link::Securing { deadline };
         let secured = stream.secure().map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => Failure { reason: ConnectFailure::NotSecure, why: error.to_string() },
@@ -302,6 +327,9 @@ impl Connections {
         });
         if !secured? {
             return Ok(false);
+        }
+        if let Some((began, length)) = &mut connection.tls_handshake {
+            *length = sys::monotonic_nanoseconds().saturating_sub(*began);
         }
         let handshake = &self.access.handshake;
         connection.link = Link::Greeting { deadline, replies: handshake.replies };
@@ -326,9 +354,19 @@ impl Connections {
         }
     }
 
-    /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow at once.
-    pub(super) fn complete(&mut self, index: usize, out: bool, now: u64) {
+    /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow at once. `measuring`
+    /// counts it.
+    pub(super) fn complete(&mut self, index: usize, out: bool, measuring: bool, now: u64) {
+        let count = self.all.len();
         let connection = &mut self.all[index];
+        if let Some(lives) = &mut self.lives {
+            connection.life = lives.of(index, count, false, now);
+            if measuring {
+                let handshake = connection.tls_handshake.map(|(_, length)| length);
+                // Not until `now`: the handshake's last step may have run since.
+                lives.counts.made(sys::monotonic_nanoseconds().saturating_sub(connection.began), handshake);
+            }
+        }
         let node = connection.node();
         (connection.link, connection.failures) = (Link::Ready, 0);
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
@@ -505,6 +543,10 @@ impl Connections {
     /// Begins to count for a load. Chooses the connections to sample and reads their counters, because earlier activity does not count.
     pub(super) fn sample(&mut self) {
         (self.reconnects, self.parting) = (0, None);
+        self.end_lives();
+        if let Some(lives) = &mut self.lives {
+            lives.counts = ChurnCounts::default();
+        }
         let step = self.all.len().div_ceil(SAMPLED).max(1);
         let indices = (0..self.all.len()).step_by(step);
         self.sampled = indices.filter_map(|index| Some((index as u32, self.send_times(index)?))).collect();
@@ -513,22 +555,6 @@ impl Connections {
 
     fn send_times(&self, index: usize) -> Option<SendTimes> {
         sys::send_times(self.all.get(index)?.stream.as_ref()?.socket())
-    }
-
-    /// Activity of the sampled connections since a load began, `elapsed` nanoseconds ago. A connection that was made again contributes
-    /// only its later part.
-    pub(super) fn sending(&self, elapsed: u64) -> Sending {
-        let mut sending = Sending::default();
-        for (index, before) in &self.sampled {
-            let Some(now) = self.send_times(*index as usize) else { continue };
-            let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
-            sending.connections += 1;
-            sending.connection_nanoseconds += elapsed;
-            sending.busy_nanoseconds += since(now.busy, before.busy);
-            sending.peer_limited_nanoseconds += since(now.peer_limited, before.peer_limited);
-            sending.buffer_limited_nanoseconds += since(now.buffer_limited, before.buffer_limited);
-        }
-        sending
     }
 
     /// How long replies waited in the kernel since the load began. Delays of closed connections are lost.

@@ -1,41 +1,31 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use redisbench_wire::plan::{Load, ShardPlan};
-use redisbench_wire::snapshot::{Snapshot, Stage};
-use redisbench_wire::topology::TopologyReport;
+use redisbench_wire::plan::{CacheScope, Load};
+use redisbench_wire::snapshot::{ClientUsage, Snapshot};
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, EngineConfig, EngineError, EngineEvent};
+use super::assembly::Assembly;
 use super::cpus::share_of_processor;
 use super::load::Together;
 use super::mailbox::{Command, Mailbox};
 use super::worker::{Common, Worker};
 use crate::cluster::Topology;
-use crate::record::{Machine, Meta, WorkerReport, merge};
+use crate::record::WorkerReport;
 use crate::schedule::Seat;
-use crate::selfcheck::{Observer, Threads};
-use crate::sys::{Waker, monotonic_nanoseconds};
-use crate::timeline::Timeline;
+use crate::sys::Waker;
 use crate::verify;
 use crate::workload::Workload;
 
 /// A running engine. Dropping it stops the load, closes all connections and joins the threads, which takes some milliseconds.
 #[derive(Debug)]
 pub struct Engine {
-    plan: ShardPlan,
-    host: String,
     workers: Vec<WorkerHandle>,
-    sequence: AtomicU64,
-    attempt: AtomicU32,
-    /// Kernel counters of the machine while the load runs.
-    observer: Observer,
-    threads: Arc<Threads>,
-    /// Changes of the topology during the trial.
-    timeline: Timeline,
+    assembly: Assembly,
     connections: u32,
 }
 
@@ -63,15 +53,17 @@ impl Engine {
         // A worker without a caller would do nothing.
         let callers = plan.concurrency.filter(|_| plan.load == Load::ClosedLoop);
         let workers = callers.map_or(workers, |callers| workers.min(callers as usize));
-        // A followed key has a single owner, which knows what was written.
+        // A followed key has a single owner, which knows what was written. So has a cache that connections share.
         let own = verify::own_workload(&plan);
-        let workers = if own.is_some() { 1 } else { workers };
+        let shared = plan.workload.options.caching.as_ref().is_some_and(|caching| caching.scope == CacheScope::Shard);
+        let workers = if own.is_some() || shared { 1 } else { workers };
         let split = split(plan.connections, workers, topology.nodes.len());
         let trial = Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?;
-        let threads = Arc::<Threads>::default();
+        let assembly = Assembly::new(plan.clone(), host, Arc::clone(&topology));
         let common = Arc::new(Common {
-            threads: Arc::clone(&threads),
-            preload: trial.preload(&plan).map_err(bad_plan)?.map(Arc::new),
+            threads: Arc::clone(assembly.threads()),
+            meter: Arc::clone(assembly.meter()),
+            preload: trial.preload_walks(&plan).map_err(bad_plan)?,
             last_read: trial.last_read(&plan).map_err(bad_plan)?.map(Arc::new),
             trial: Arc::new(trial),
             may_evict,
@@ -84,17 +76,7 @@ impl Engine {
         });
         let access = Arc::new(access);
         let connections = common.wanted.load(Relaxed);
-        let mut engine = Self {
-            plan: plan.clone(),
-            host,
-            workers: Vec::new(),
-            sequence: AtomicU64::new(0),
-            attempt: AtomicU32::new(0),
-            observer: Observer::default(),
-            threads,
-            timeline: Timeline::new(Arc::clone(&topology)),
-            connections,
-        };
+        let mut engine = Self { workers: Vec::new(), assembly, connections };
         for (index, connections) in split.iter().enumerate() {
             let seat =
                 Seat { shard: plan.shard, shards: plan.shards, worker: index as u32, workers: split.len() as u32 };
@@ -128,11 +110,9 @@ impl Engine {
     /// Runs the trial, beginning at `start_nanoseconds` of the monotonic clock ([`monotonic_nanoseconds`](super::monotonic_nanoseconds)).
     /// Ends with [`EngineEvent::Finished`].
     pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
-        self.attempt.store(attempt, Relaxed);
         let together = self.together(attempt);
         let watched = Arc::clone(&together);
-        self.timeline.begin();
-        self.observer.begin(start_nanoseconds, &self.threads, move || watched.remaining.load(Relaxed) == 0);
+        self.assembly.begin(start_nanoseconds, attempt, move || watched.remaining.load(Relaxed) == 0);
         self.tell_all(|| Command::Start { start: start_nanoseconds, together: Arc::clone(&together) })
     }
 
@@ -160,7 +140,7 @@ impl Engine {
 
     /// Replaces the topology, in response to [`EngineEvent::TopologyStale`].
     pub fn update_topology(&self, topology: &Arc<Topology>) -> Result<(), EngineError> {
-        self.timeline.update(topology, monotonic_nanoseconds());
+        self.assembly.follow(topology);
         self.tell_all(|| Command::Topology(Arc::clone(topology)))
     }
 
@@ -178,30 +158,21 @@ impl Engine {
     /// Like [`Self::snapshot`], with only the seconds from `from` on.
     pub async fn snapshot_since(&self, detail: Detail, from: u32) -> Result<Snapshot, EngineError> {
         let reports: Vec<Box<WorkerReport>> = self.ask_all(|answer| Command::Snapshot { detail, from, answer }).await?;
-        let meta = Meta {
-            sequence: self.sequence.fetch_add(1, Relaxed) + 1,
-            shard: self.plan.shard,
-            attempt: self.attempt.load(Relaxed),
-            detail,
-            from,
-        };
-        let over = reports.iter().all(|report| report.stage == Stage::Done);
-        let seen = self.observer.look(over);
-        let full = detail == Detail::Full;
-        let machine = Machine {
-            host: self.host.clone(),
-            evidence: seen.evidence,
-            strain: if full { self.observer.strain() } else { None },
-            environment: seen.environment.filter(|_| full),
-            interface: seen.interface,
-        };
-        let operations = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
-        let names: Vec<String> = operations.map(|operation| operation.name.clone()).collect();
-        let mut snapshot = merge(reports.into_iter().map(|report| *report).collect(), meta, machine, &names)
-            .map_err(EngineError::Encode)?;
-        let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;
-        snapshot.topology = TopologyReport { outages, outages_left_out, ..self.timeline.report() };
-        Ok(snapshot)
+        let reports = reports.into_iter().map(|report| *report).collect();
+        let snapshot = self.assembly.snapshot(reports, detail, from)?;
+        Ok(Snapshot { client: self.usage(), ..snapshot })
+    }
+
+    /// What the load has used, if the engine is a client under test.
+    fn usage(&self) -> Option<ClientUsage> {
+        let plan = self.assembly.plan();
+        plan.client.as_ref()?;
+        Some(ClientUsage {
+            version: concat!("redisbench ", env!("CARGO_PKG_VERSION")).to_owned(),
+            connections: self.connections,
+            callers: plan.concurrency.unwrap_or(plan.connections.saturating_mul(plan.pipeline)),
+            ..self.assembly.meter().usage()?
+        })
     }
 
     fn together(&self, attempt: u32) -> Arc<Together> {

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use redisbench_wire::plan::{self, Bound, PipelineMode, ShardPlan, Verify};
-use redisbench_wire::snapshot::Stage;
+use redisbench_wire::snapshot::{Sending, Stage};
 
-use super::connections::{Connections, Depth};
+use super::connections::Depth;
 use super::integral::Integral;
 use super::pipeline::Class;
 use crate::record::{Delays, LATE_NANOSECONDS, Period};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
-use crate::workload::{Workload, part_of};
+use crate::workload::{PreloadWalk, Workload, part_of};
 use report::{Found, Usage};
 use source::{Allowance, Source, Walk};
 
@@ -29,6 +29,8 @@ pub(super) struct Together {
     pub remaining: AtomicUsize,
     /// Keys that the preload wrote or found.
     pub keys: AtomicU64,
+    /// Its commands that succeeded.
+    pub commands: AtomicU64,
     /// One worker met an error that ends the load of all.
     pub failed: AtomicBool,
 }
@@ -52,7 +54,20 @@ enum Filling {
     Callers(u64),
 }
 
+/// What a load knows of the connections that carry its requests.
+pub(super) trait Links {
+    /// Connections to servers of the target.
+    fn usable(&self) -> usize;
+
+    /// Ready connections times nanoseconds, up to `now`.
+    fn ready_time(&self, now: u64) -> u128;
+
+    /// Limits on sending over the last `elapsed` nanoseconds, from the sampled connections.
+    fn sending(&self, elapsed: u64) -> Sending;
+}
+
 /// The properties of a load that a worker may read.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Facts {
     pub kind: Kind,
@@ -61,6 +76,10 @@ pub(super) struct Facts {
     pub depth: Depth,
     /// Whether keys that reads have missed are written.
     pub fills: bool,
+    /// Whether caches may answer its requests.
+    pub caches: bool,
+    /// Whether the commands of a preload count as keys.
+    pub writes_keys: bool,
     pub start: u64,
     pub stage: Stage,
     pub aborted: bool,
@@ -141,6 +160,8 @@ impl Load {
         let facts = Facts {
             kind,
             fills: workload.has_fills(),
+            caches: false,
+            writes_keys: false,
             workload,
             together: Arc::default(),
             depth: Depth { window, batch },
@@ -196,7 +217,7 @@ impl Load {
     ) -> Self {
         let source = Source::of_trial(plan, seat, start);
         let mut load = Self::new(Kind::Trial, workload, source, plan.pipeline as usize, start);
-        load.facts.together = together;
+        (load.facts.together, load.facts.caches) = (together, plan.workload.options.caching.is_some());
         load.first_due = match &load.source {
             Source::Open(schedule) => schedule.peek().due,
             _ => start,
@@ -204,8 +225,8 @@ impl Load {
         load.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if load.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
-            // Requests are queued by key, which connections that draw for themselves cannot do.
-            (None, _) if plan.followed().is_some() => {
+            // Requests are queued by key, or answered by a cache: connections that draw for themselves cannot do that.
+            (None, _) if plan.followed().is_some() || load.caches => {
                 Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
             }
             (None, PipelineMode::Batch) => Filling::Batches,
@@ -227,15 +248,9 @@ impl Load {
         load
     }
 
-    /// This shard's part of the preload, beginning now.
-    pub(super) fn preload(
-        plan: &ShardPlan,
-        seat: Seat,
-        workload: Arc<Workload>,
-        now: u64,
-        together: Arc<Together>,
-    ) -> Self {
-        let part = part_of(plan.preload_commands(), plan.shard.into(), plan.shards.into());
+    /// This shard's part of a step of the preload, beginning now.
+    pub(super) fn preload(plan: &ShardPlan, seat: Seat, walk: &PreloadWalk, now: u64, together: Arc<Together>) -> Self {
+        let part = part_of(walk.count, plan.shard.into(), plan.shards.into());
         let pace = plan.preload_pace;
         let source = Source::Walk(Walk {
             k: part.start + u64::from(seat.worker),
@@ -245,8 +260,8 @@ impl Load {
             allowance: pace.rate_per_second.map(|rate| Allowance::of(rate, seat.step(), now)),
         });
         let window = pace.pipeline.map_or((plan.pipeline as usize).max(PRELOAD_WINDOW), |pipeline| pipeline as usize);
-        let mut load = Self::new(Kind::Preload, workload, source, window, now);
-        load.facts.together = together;
+        let mut load = Self::new(Kind::Preload, Arc::clone(&walk.workload), source, window, now);
+        (load.facts.together, load.facts.writes_keys) = (together, walk.writes);
         load
     }
 
@@ -270,6 +285,7 @@ impl Load {
         self.measured = Some(Box::new(std::mem::replace(self, load)));
     }
 
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         matches!(self.source, Source::Open(_))
     }
@@ -286,7 +302,7 @@ impl Load {
         self.kind == Kind::Trial && self.is_active()
     }
 
-    pub(super) fn begin(&mut self, now: u64, connections: &Connections, run_queue: &RunQueue) {
+    pub(super) fn begin(&mut self, now: u64, connections: &impl Links, run_queue: &RunQueue) {
         self.facts.stage = if now >= self.measure_from { Stage::Measuring } else { Stage::Warmup };
         self.grant_tokens(connections);
         self.connected_before = connections.ready_time(now);
@@ -294,6 +310,7 @@ impl Load {
     }
 
     /// Advances to `now`. Returns whether the load is in progress.
+    #[inline]
     pub(super) fn come_to(&mut self, now: u64) -> bool {
         if self.stage == Stage::Warmup && now >= self.measure_from {
             self.facts.stage = Stage::Measuring;
@@ -313,7 +330,7 @@ impl Load {
     }
 
     /// Begins to drain if the load sends no further new requests.
-    pub(super) fn drain(&mut self, connections: &Connections, now: u64) {
+    pub(super) fn drain(&mut self, connections: &impl Links, now: u64) {
         let walked = matches!(&self.source, Source::Walk(walk) if walk.k >= walk.end && walk.redo.is_empty());
         if self.is_active() && (now >= self.ends || walked || self.aborted || self.used_up(now)) {
             self.facts.stage = Stage::Draining;
@@ -368,6 +385,12 @@ impl Load {
         }
     }
 
+    /// Returns whether what happens now counts for the measurement: from its beginning on.
+    pub(super) fn has_measured_by(&self, now: u64) -> bool {
+        self.kind == Kind::Trial && now >= self.measure_from && self.stage != Stage::Waiting
+    }
+
+    #[inline]
     fn period_of(&self, due: u64) -> Period {
         if due < self.measure_from { Period::Warmup } else { Period::Measured }
     }
@@ -388,7 +411,7 @@ impl Load {
             Source::Walk(walk) => {
                 (walk.allowance.as_ref().map_or(border, |allowance| border.min(allowance.next())), false)
             }
-            Source::Closed { .. } => (border, false),
+            Source::Closed { .. } | Source::PerConnection(_) => (border, false),
             Source::Open(schedule) => match schedule.peek().due {
                 // It waits for room, which only a reply makes.
                 due if due <= now => (border, false),

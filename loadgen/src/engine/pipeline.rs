@@ -63,13 +63,19 @@ pub(super) struct Request {
     pub hops: Hops,
 }
 
-/// How often a request was sent before: redirects followed and deferrals, each counted up to 15.
+/// How often a request was sent before: redirects followed, counted up to 7, and deferrals, counted up to 15. Between them, whether ASKING
+/// precedes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hops(u8);
 
 impl Hops {
-    /// The largest count of each.
+    /// The largest count of deferrals.
     pub(super) const MOST: u8 = 15;
+
+    /// The largest count of redirects, and the bits that it takes.
+    const REDIRECTS: u8 = 7;
+
+    const ASKING: u8 = 8;
 
     /// Returns whether this is the first send.
     #[inline]
@@ -78,19 +84,29 @@ impl Hops {
     }
 
     pub(super) fn redirects(self) -> u8 {
-        self.0 & Self::MOST
+        self.0 & Self::REDIRECTS
     }
 
     pub(super) fn deferrals(self) -> u8 {
         self.0 >> 4
     }
 
+    /// Returns whether ASKING precedes it.
+    pub(super) fn is_asking(self) -> bool {
+        self.0 & Self::ASKING != 0
+    }
+
     pub(super) fn redirect(&mut self) {
-        self.0 += u8::from(self.redirects() < Self::MOST);
+        self.0 += u8::from(self.redirects() < Self::REDIRECTS);
     }
 
     pub(super) fn defer(&mut self) {
         self.0 += u8::from(self.deferrals() < Self::MOST) << 4;
+    }
+
+    /// Notes whether ASKING precedes it.
+    pub(super) fn ask(&mut self, asking: bool) {
+        self.0 = self.0 & !Self::ASKING | u8::from(asking) << 3;
     }
 }
 
@@ -242,6 +258,12 @@ impl Pipeline {
         (!commands.is_empty()).then_some((self.oldest, commands))
     }
 
+    /// The command that the next reply answers, decided.
+    pub(super) fn oldest_request(&self) -> Option<Request> {
+        let (flight, requests) = self.oldest()?;
+        Some(flight.decide(*requests.first()?))
+    }
+
     /// Drops `count` answered commands of [`Self::oldest`].
     #[inline]
     pub(super) fn drop_oldest(&mut self, count: usize) {
@@ -298,6 +320,18 @@ mod tests {
     #[test]
     fn a_request_in_flight_takes_little_room() {
         assert_eq!((size_of::<Request>(), size_of::<Flight>()), (24, 16));
+    }
+
+    #[test]
+    fn hops_are_counted_apart() {
+        let mut hops = Hops::default();
+        assert!(hops.is_first() && !hops.is_asking());
+        hops.ask(true);
+        (0..9).for_each(|_| hops.redirect());
+        (0..20).for_each(|_| hops.defer());
+        assert_eq!((hops.redirects(), hops.deferrals(), hops.is_asking()), (7, 15, true));
+        hops.ask(false);
+        assert_eq!((hops.redirects(), hops.deferrals(), hops.is_asking()), (7, 15, false));
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(super) struct Router {
     slots: Option<Box<[u16; SLOTS]>>,
     /// The nodes to read from, if not the primaries; like `slots`.
     readers: Option<Box<[u16; SLOTS]>>,
+    /// Requests are distributed evenly over the slots, whatever their keys.
+    even: bool,
     /// Per operation, whether it only reads.
     reads: Vec<bool>,
     outages: Outages,
@@ -75,6 +77,7 @@ impl Router {
             sole: 0,
             slots: None,
             readers: None,
+            even: topology.even,
             reads,
             outages: Outages::default(),
             deferred: BTreeMap::new(),
@@ -87,7 +90,7 @@ impl Router {
     #[inline]
     pub(super) fn owner(&self, load: &Load, k: u64, operation: u16) -> usize {
         let Some(slots) = &self.slots else { return self.sole };
-        let slot = load.workload.slot(k, operation);
+        let slot = if self.even { load.workload.any_slot(k) } else { load.workload.slot(k, operation) };
         let slots = match &self.readers {
             // A preload has its own operations, and all of them write.
             Some(readers) if load.kind == Kind::Trial && self.reads(operation) => readers,
@@ -141,8 +144,9 @@ impl Router {
         self.nodes.iter().position(|node| !node.retired && is(&node.server)).map(|node| node as u16)
     }
 
-    /// Applies a new topology. Servers that left keep their places.
-    pub(super) fn update(&mut self, topology: &Topology) {
+    /// Applies a new topology. Servers that left keep their places. Returns whether slots have other owners now.
+    pub(super) fn update(&mut self, topology: &Topology) -> bool {
+        let before = (self.slots.clone(), self.readers.clone());
         let mut indices = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
             let index = self.join(node);
@@ -158,6 +162,7 @@ impl Router {
             node.retired = !indices.contains(&(index as u16));
         }
         self.assign(topology, &indices);
+        before != (self.slots.clone(), self.readers.clone())
     }
 
     /// Makes a server part of the target. `None` at the limit: nodes that left keep their places, and a report with more nodes than the

@@ -4,7 +4,7 @@
 //! requests that became due. Everything slow (timeouts, reconnecting, pings, events for the cold side) happens on a coarse tick.
 //!
 //! A worker connects components that own their state: [`Connections`], [`Router`], [`Load`], [`Recording`], and where the plan asks for
-//! verification [`Checker`]. None of them sees another's fields.
+//! verification [`Checker`], or for client-side caches [`Caching`]. None of them sees another's fields.
 
 mod commands;
 mod connect;
@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 
 use self::commands::Preloaded;
 use super::api::{Access, EngineEvent};
+use super::caching::Caching;
 use super::checker::Checker;
 use super::connections::Connections;
 use super::load::Load;
@@ -36,9 +37,9 @@ use crate::cluster::Topology;
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
-use crate::selfcheck::{RunQueue, Threads};
+use crate::selfcheck::{Meter, RunQueue, Threads};
 use crate::sys::{self, Alarm, Event, Poller, Waker};
-use crate::workload::Workload;
+use crate::workload::{PreloadWalk, Workload};
 
 /// The epoll token of the eventfd.
 const MAIL: u64 = u64::MAX;
@@ -54,6 +55,9 @@ const READ_BYTES: usize = 64 << 10;
 
 /// The tick of a worker without a load, in nanoseconds.
 const IDLE_TICK: u64 = 20_000_000;
+
+/// The shortest tick of a worker whose connections end by time, in nanoseconds.
+const SHORTEST_TICK: u64 = 1_000_000;
 
 /// How a worker waits for its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +75,8 @@ enum Wait {
 pub(super) struct Common {
     pub plan: ShardPlan,
     pub trial: Arc<Workload>,
-    pub preload: Option<Arc<Workload>>,
+    /// The steps of the preload, in order.
+    pub preload: Vec<PreloadWalk>,
     pub last_read: Option<Arc<Workload>>,
     pub may_evict: bool,
     /// Each worker's share of a processor, in millionths.
@@ -84,6 +89,7 @@ pub(super) struct Common {
     /// Wanted connections of all workers.
     pub wanted: AtomicU32,
     pub threads: Arc<Threads>,
+    pub meter: Arc<Meter>,
 }
 
 #[derive(Debug)]
@@ -103,13 +109,17 @@ pub(super) struct Worker {
     recording: Recording,
     /// Verifies the replies, if the plan asks for it.
     checker: Option<Box<Checker>>,
+    /// Answers reads, if the plan has client-side caches.
+    caching: Option<Box<Caching>>,
     /// The workload of the trial, if its requests get several replies each.
     exchanges: Option<Arc<Workload>>,
-    /// Whether every reply is handled individually: for the two above, or because a missed key may have to be written.
+    /// Whether every reply is handled individually: for those above, or because a missed key may have to be written.
     one_by_one: bool,
     read_buffer: Vec<u8>,
     whole_replies: WholeReplies,
     output: Output,
+    /// The bytes of the current send by operation.
+    shares: Vec<send::Share>,
     /// Connections to read again because the reads of one turn did not empty them, and whether to read to the end of the stream, whose
     /// event is not repeated.
     again: Vec<(u32, bool)>,
@@ -137,6 +147,7 @@ impl Worker {
         let alarm = Alarm::new()?;
         poller.add(&alarm, ALARM)?;
         let checker = Checker::of(&common.plan, common.may_evict);
+        let caching = Caching::of(&common.plan);
         let exchanges = Some(&common.trial).filter(|trial| trial.has_exchanges()).cloned();
         let mut worker = Self {
             seat,
@@ -150,12 +161,14 @@ impl Worker {
             load: Load::none(Arc::clone(&common.trial)),
             recording: Recording::new(&common.plan),
             router: Router::new(topology, common.reads.clone()),
-            one_by_one: exchanges.is_some() || common.trial.has_fills() || checker.is_some(),
+            one_by_one: exchanges.is_some() || common.trial.has_fills() || checker.is_some() || caching.is_some(),
             checker,
+            caching,
             exchanges,
             read_buffer: vec![0; READ_BYTES],
             whole_replies: WholeReplies::default(),
             output: Output::default(),
+            shares: Vec::new(),
             again: Vec::new(),
             preloaded: Preloaded::default(),
             run_queue: RunQueue::default(),
@@ -247,6 +260,7 @@ impl Worker {
         self.next_tick = self.now + tick;
         if self.connections.tick() {
             self.check_timeouts();
+            self.age_connections();
             self.make_connections();
             self.connections.ping(busy, self.now);
             self.flush_dirty();

@@ -11,7 +11,7 @@ use redisbench_wire::timeline::{Span, Timeline};
 use redisbench_wire::topology::{Outage, TopologyReport};
 use redisbench_wire::{Detail, limits, timeline};
 
-use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
+use super::{CacheRecord, ChurnCounts, Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 use crate::selfcheck::Evidence;
 
 /// One worker's part of a snapshot.
@@ -63,6 +63,10 @@ pub struct WorkerReport {
     pub slots: Vec<u32>,
     /// Findings of the verification; `None` if nothing is verified.
     pub verification: Option<Verification>,
+    /// Counts of client-side caches; `None` without them.
+    pub cache: Option<CacheRecord>,
+    /// Connections made and closed; `None` if they have no lifetime.
+    pub churn: Option<ChurnCounts>,
     /// Per node, whether it serves reads only.
     pub replicas: Vec<bool>,
     /// Times without replies from slots.
@@ -125,6 +129,14 @@ pub fn merge(
     for found in reports.iter().filter_map(|report| report.verification.as_ref()) {
         verification.get_or_insert_default().add(found, limits::FINDINGS);
     }
+    let cache = reports.iter().filter_map(|report| report.cache.as_ref()).cloned().reduce(|mut sum, part| {
+        sum.add(&part);
+        sum
+    });
+    let churn = reports.iter().filter_map(|report| report.churn.as_ref()).cloned().reduce(|mut sum, part| {
+        sum.add(&part);
+        sum
+    });
     let (slots, replicas) =
         reports.first().map(|report| (report.slots.clone(), report.replicas.clone())).unwrap_or_default();
     let topology = topology(&reports);
@@ -170,6 +182,9 @@ pub fn merge(
             .collect::<Result<_, _>>()?,
         errors: all.errors,
         verification,
+        cache: cache.map(|cache| cache.encode()).transpose()?,
+        churn: churn.map(|churn| churn.encode()).transpose()?,
+        client: None,
         generator,
         topology,
         servers: None,
@@ -301,7 +316,7 @@ fn idle_millionths(reports: &[WorkerReport]) -> Option<u32> {
     u32::try_from(idle).ok()
 }
 
-fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
+pub(super) fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
     match (mine, its) {
         (Some(mine), Some(its)) => mine.add(its),
         (mine @ None, Some(its)) => *mine = Some(its.clone()),
@@ -314,7 +329,10 @@ impl Recording {
     #[must_use]
     pub fn summary(&self, detail: Detail) -> Self {
         let full = detail == Detail::Full;
-        let operations = if full { self.operations.clone() } else { vec![self.whole()] };
+        let mut operations = if full { self.operations.clone() } else { vec![self.whole()] };
+        if let ([own], [copy]) = (&self.operations[..], &mut operations[..]) {
+            copy.tally = self.tally_of(own);
+        }
         Self {
             operations,
             nodes: self.nodes.as_ref().filter(|_| full).cloned(),
@@ -324,6 +342,7 @@ impl Recording {
             warmup: self.warmup,
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
+            counts_read: self.counts_read,
             series: if full { self.series.clone() } else { super::Completions::default() },
             seconds: super::Seconds::default(),
         }

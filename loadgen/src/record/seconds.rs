@@ -114,12 +114,11 @@ impl Recording {
     #[cold]
     fn end_second(&mut self, now: u64) {
         let span = self.present_span();
+        let counts = self.operations.iter().map(|operation| Outcomes::of(&self.tally_of(operation))).collect();
         let seconds = &mut self.seconds;
         let before = &mut seconds.before;
-        for (operation, before) in self.operations.iter_mut().zip(&mut before.operations) {
-            operation.second.clear();
-            *before = Outcomes::of(&operation.tally);
-        }
+        before.operations = counts;
+        self.operations.iter_mut().for_each(|operation| operation.second.clear());
         self.nodes.iter_mut().flatten().for_each(NodeRecord::end_second);
         before.warmup = Outcomes::of(&self.warmup);
         (before.sent_bytes, before.received_bytes) = (self.sent_bytes, self.received_bytes);
@@ -136,7 +135,7 @@ impl Recording {
         let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
         let before = &self.seconds.before;
         let parts = self.operations.iter().zip(&before.operations).map(|(operation, before)| Part {
-            counts: since(&operation.tally, before),
+            counts: since(&self.tally_of(operation), before),
             response: operation.second.response.buckets(),
             service: operation.second.service.buckets(),
             error_replies: operation.second.error_replies.buckets(),

@@ -294,7 +294,10 @@ proptest! {
                     _ => succeed(recording, operation, node, latency, nil),
                 }
                 recording.series.add(latency / 1000, 1);
-                recording.sent_bytes += 7;
+                recording.wrote(7);
+                recording.wrote_of(operation, 5);
+                recording.read(9, nil);
+                recording.read_of(operation, 4);
             }
         }
         workers.iter_mut().chain([&mut alone]).for_each(|recording| recording.come_to(now));

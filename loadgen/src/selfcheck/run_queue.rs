@@ -4,9 +4,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, PoisonError};
 
+use crate::sys;
+
 /// The scheduler's statistics of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct RunQueue(Option<File>);
+pub struct RunQueue {
+    statistics: Option<File>,
+    /// Whether that thread alone reads them.
+    is_own: bool,
+}
 
 /// Nanoseconds since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +26,18 @@ pub(crate) struct Times {
 impl RunQueue {
     /// Opens the statistics of the calling thread. The file stays open, so that a reading from any thread costs one system call.
     pub(crate) fn of_this_thread() -> Self {
-        Self(File::open("/proc/thread-self/schedstat").ok())
+        Self { statistics: File::open("/proc/thread-self/schedstat").ok(), is_own: true }
+    }
+
+    /// The same, to be read from other threads.
+    #[must_use]
+    pub(crate) fn elsewhere(self) -> Self {
+        Self { is_own: false, ..self }
+    }
+
+    /// Nanoseconds that the thread has run since it began. Exact in the thread itself; for other threads as of its last tick or switch.
+    pub(crate) fn ran_nanoseconds(&self) -> u64 {
+        if self.is_own { sys::thread_cpu_nanoseconds() } else { self.times().unwrap_or_default().ran }
     }
 
     /// Nanoseconds that the thread has waited for a processor since it began; 0 where the kernel does not report it.
@@ -31,7 +48,7 @@ impl RunQueue {
     /// `None` where the kernel does not count.
     pub(crate) fn times(&self) -> Option<Times> {
         let mut text = [0; 96];
-        let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        let length = self.statistics.as_ref()?.read_at(&mut text, 0).ok()?;
         times(std::str::from_utf8(&text[..length]).ok()?).filter(|times| times.ran > 0)
     }
 }
@@ -71,7 +88,7 @@ mod tests {
 
     #[test]
     fn this_thread_has_statistics() {
-        assert!(RunQueue::of_this_thread().0.is_some());
+        assert!(RunQueue::of_this_thread().statistics.is_some());
         assert_eq!(RunQueue::default().waited_nanoseconds(), 0);
         let threads = Threads::default();
         threads.add_this();

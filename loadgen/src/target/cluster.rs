@@ -83,7 +83,7 @@ pub async fn topology(target: &Target, map: ClusterMap) -> Result<Topology, Find
     let replicas = map.replicas.into_iter().map(|(_, node)| member(false, node));
     let members = primaries.chain(replicas).chain(map.idle.into_iter().map(|(primary, node)| member(primary, node)));
     let members = members.collect();
-    Ok(Topology { nodes, slots: Some(map.slots), readers, members })
+    Ok(Topology { nodes, slots: Some(map.slots), readers, members, even: false })
 }
 
 /// The node that serves reads of each slot. The replicas of a primary share its slots.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use crate::engine::Login;
+
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     username: Option<String>,
@@ -37,6 +39,11 @@ impl Credentials {
             Err(error) => Err(format!("the user name could not be read: {}", error.kind())),
         }?;
         Ok(Self { username, password })
+    }
+
+    /// For clients that log in by themselves.
+    pub fn login(&self) -> Login {
+        Login { username: self.username.clone(), password: self.password.clone() }
     }
 
     /// The user name for messages.

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use redis::Value;
-use redisbench_wire::FailureReason;
-use redisbench_wire::plan::{Protocol, ReadFrom, ShardPlan, Target, Topology as Kind};
+use redisbench_wire::plan::{Distribution, Protocol, ReadFrom, ShardPlan, Target, Topology as Kind};
+use redisbench_wire::{FailureReason, limits};
 
 use super::advice;
 use super::client::{self, Client, Trouble};
@@ -33,6 +33,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
     let connect_limit = Duration::from_nanos(plan.timeouts.connect_nanoseconds).min(CONNECT_AT_MOST);
     let named: Vec<String>;
     match target.topology {
+        Kind::Pool => return pool(plan, access, connect_limit).await,
         Kind::Standalone => endpoints.truncate(1),
         Kind::Cluster => {
             endpoints.extend(known.iter().flat_map(|known| &known.nodes).map(|node| node.label.as_str()));
@@ -66,22 +67,86 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
         };
         for address in addresses {
             let look = Look { plan, access, endpoint: &endpoint, address };
-            match look.connect_and_inspect(connect_limit).await {
+            let end = match look.connect_and_inspect(connect_limit).await {
                 Ok(found) => return Finding::Found(Box::new(found)),
+                Err(end) => end,
+            };
+            let others_may_know = match &end {
+                End::Trouble(trouble) => !matches!(trouble, Trouble::Refused(_)),
                 // Another sentinel may have newer information.
-                Err(End::Judged(Finding::Obstacle(failure))) if target.topology == Kind::Sentinel => {
-                    last = Some(failure);
-                }
-                Err(End::Judged(finding)) => return finding,
-                Err(End::Trouble(trouble @ Trouble::Refused(_))) => return look.refused(&trouble),
-                Err(End::Trouble(trouble)) => match not_answered(target, text, address, access, &trouble).await {
-                    Finding::Obstacle(failure) => last = Some(failure),
-                    finding => return finding,
-                },
+                End::Judged(_) => target.topology == Kind::Sentinel,
+            };
+            match look.judge(end).await {
+                Finding::Obstacle(failure) if others_may_know => last = Some(failure),
+                finding => return finding,
             }
         }
     }
     Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty")))
+}
+
+/// Looks at every server of a pool. All must answer.
+async fn pool(plan: &ShardPlan, access: &Access, limit: Duration) -> Finding {
+    let servers = match servers(&plan.target).await {
+        Ok(servers) => servers,
+        Err(finding) => return finding,
+    };
+    let mut all: Option<Found> = None;
+    for (endpoint, address) in servers {
+        let look = Look { plan, access, endpoint: &endpoint, address };
+        match (look.connect_and_inspect(limit).await, &mut all) {
+            (Ok(found), None) => all = Some(found),
+            (Ok(found), Some(all)) => {
+                all.topology.nodes.extend(found.topology.nodes);
+                all.topology.members.extend(found.topology.members);
+                all.may_evict |= found.may_evict;
+                all.named &= found.named;
+            }
+            (Err(end), _) => return look.judge(end).await,
+        }
+    }
+    match all {
+        Some(mut found) => {
+            let Topology { nodes, members, .. } = found.topology;
+            let even = plan.target.distribution == Distribution::Even;
+            found.topology = Topology { even, members, ..Topology::sharing(nodes) };
+            found.access = for_engine(plan, access, found.named);
+            Finding::Found(Box::new(found))
+        }
+        None => Finding::Obstacle(advice::unreachable(&plan.target.name, "none", "the list is empty")),
+    }
+}
+
+/// The servers of a pool: every address of each endpoint, such as those of a headless Service, named by that address if there are several.
+/// Of a host with addresses of both families the IPv4 ones, because both usually lead to the same servers.
+async fn servers(target: &Target) -> Result<Vec<(Endpoint, SocketAddr)>, Finding> {
+    let mut servers: Vec<(Endpoint, SocketAddr)> = Vec::new();
+    for text in &target.endpoints {
+        let (endpoint, mut addresses) = addresses(target, text).await?;
+        if addresses.iter().any(SocketAddr::is_ipv4) {
+            addresses.retain(SocketAddr::is_ipv4);
+        }
+        // Resolvers rotate them, and the same server must keep its slots.
+        addresses.sort();
+        addresses.dedup();
+        let sole = addresses.len() == 1;
+        for address in addresses {
+            let endpoint =
+                if sole { endpoint.clone() } else { Endpoint::new(&address.ip().to_string(), address.port()) };
+            if !servers.iter().any(|(_, known)| *known == address) {
+                servers.push((endpoint, address));
+            }
+        }
+    }
+    if servers.len() > limits::NODES {
+        let message = format!(
+            "spec.targets[0].endpoints: lead to {} servers, and a pool has at most {}: list fewer",
+            servers.len(),
+            limits::NODES
+        );
+        return Err(Finding::Failed(advice::failure(FailureReason::BadPlan, &message)));
+    }
+    Ok(servers)
 }
 
 /// An endpoint and its addresses.
@@ -148,12 +213,24 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// The meaning of an end.
+    async fn judge(&self, end: End) -> Finding {
+        match end {
+            End::Judged(finding) => finding,
+            End::Trouble(trouble @ Trouble::Refused(_)) => self.refused(&trouble),
+            End::Trouble(trouble) => {
+                let text = self.endpoint.to_string();
+                not_answered(self.target(), &text, self.address, self.access, &trouble).await
+            }
+        }
+    }
+
     async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, End> {
         let client = &mut self.access.connect(&self.endpoint.to_string(), self.address, limit).await?;
         let facts = Facts::ask(client).await?;
         self.check_facts(&facts)?;
         let topology = match self.target().topology {
-            Kind::Standalone => self.standalone(client).await?,
+            Kind::Standalone | Kind::Pool => self.standalone(client).await?,
             Kind::Sentinel => {
                 sentinel::check_role(self.target(), self.endpoint, client).await?;
                 self.standalone(client).await?
@@ -162,7 +239,7 @@ impl Look<'_> {
         };
         let operations = commands::check(client, self.plan).await?;
         let mut problem = operations.as_ref().err().cloned();
-        if problem.is_none() && self.target().topology == Kind::Cluster {
+        if problem.is_none() && self.target().is_keyed() {
             problem = same_slot::check(client, self.plan).await?;
         }
         if let Some(problem) = problem {
@@ -207,11 +284,11 @@ impl Look<'_> {
             return Err(Finding::Waiting(format!("target {name} is loading its data set{left}")));
         }
         match self.target().topology {
-            Kind::Standalone if facts.is("cluster_enabled", "1") => Err(wrong_topology(&format!(
+            Kind::Standalone | Kind::Pool if facts.is("cluster_enabled", "1") => Err(wrong_topology(&format!(
                 "target {name} ({}) is a node of a cluster: set spec.targets[0].type: Cluster",
                 self.endpoint
             ))),
-            Kind::Standalone | Kind::Cluster if facts.is_sentinel() => Err(wrong_topology(&format!(
+            Kind::Standalone | Kind::Pool | Kind::Cluster if facts.is_sentinel() => Err(wrong_topology(&format!(
                 "target {name} ({}) is a sentinel: set spec.targets[0].type: Sentinel",
                 self.endpoint
             ))),
@@ -312,8 +389,14 @@ pub(super) fn for_engine(plan: &ShardPlan, access: &Access, named: bool) -> engi
     if named {
         add(&set_name(plan));
     }
+    if let Some(caching) = &plan.workload.options.caching {
+        let mut command = redis::Cmd::new();
+        command.arg(caching.command());
+        add(&command);
+    }
     let tls = access.security.as_ref().map(|security| security.engine.clone());
-    engine::Access { handshake: Handshake::new(bytes, replies), tls }
+    let login = credentials.map(credentials::Credentials::login);
+    engine::Access { handshake: Handshake::new(bytes, replies), login, tls }
 }
 
 fn set_name(plan: &ShardPlan) -> redis::Cmd {

@@ -5,7 +5,7 @@ mod info;
 mod mix;
 mod node;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -165,6 +165,7 @@ impl Watcher {
     ) {
         self.add_nodes(&map.borrow_and_update().clone());
         self.look(When::Before { start: self.start }).await;
+        self.leave_out_twins();
         let mut due = Some(self.window(*from.borrow_and_update()));
         loop {
             tokio::select! {
@@ -192,6 +193,12 @@ impl Watcher {
                 }
             }
         }
+    }
+
+    /// Keeps one address of each server: several proxies of one Redis, or several names of it, would count its commands several times.
+    fn leave_out_twins(&self) {
+        let mut known = BTreeSet::new();
+        locked(&self.nodes).retain(|node| node.run_id().is_none_or(|id| known.insert(id.to_owned())));
     }
 
     /// Sets the measured window to begin at `from`, the time of its first look.

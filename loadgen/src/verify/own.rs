@@ -42,7 +42,8 @@ fn restrict(keys: &mut Keys, shard: u32, shards: u32) {
         KeyPattern::HotSet { keys, percent_millionths, hot_keys } => {
             KeyPattern::HotSet { keys: scaled(keys).max(1), percent_millionths, hot_keys }
         }
-        same @ (KeyPattern::Uniform | KeyPattern::Zipf { .. }) => same,
+        // Never with followed keys, because requests are not sent by the connection that draws them.
+        same @ (KeyPattern::Uniform | KeyPattern::Zipf { .. } | KeyPattern::PerConnection { .. }) => same,
     };
     // Keep the key's name independent of the shard.
     let last = keys.start.saturating_add(whole.saturating_sub(1));

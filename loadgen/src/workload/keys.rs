@@ -2,6 +2,7 @@
 
 use redisbench_wire::plan::Keys;
 
+use super::numbering::seat_of;
 use super::pattern::Pattern;
 use super::rng::Stream;
 use super::{DIGITS, WorkloadError};
@@ -64,23 +65,37 @@ impl KeySpace {
             // Numbered patterns are never nested.
             Pattern::Uniform | Pattern::Numbered(_) => stream.below(k, self.count),
             Pattern::Sequential => walked(k) % self.count,
-            Pattern::Partitioned { shards } => {
-                let part = part_of(self.count, k % shards, *shards);
-                // With more shards than keys, a shard without a part walks all keys.
-                let (first, length) =
-                    if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
-                first + walked(k / shards) % length
+            Pattern::Partitioned { shards } => self.in_part(k % shards, *shards, walked(k / shards)),
+            Pattern::PerConnection { parts } => {
+                let (connection, own) = seat_of(k);
+                self.in_part(connection % parts, *parts, walked(own))
             }
             Pattern::Drawn(drawn) => drawn.draw(stream.own(k)),
         }
     }
 
+    /// Key `walked` of a part, which repeats. Where there are more parts than keys, one without keys walks all of them.
+    // Out of line, so that the common patterns stay small.
+    #[inline(never)]
+    fn in_part(&self, part: u64, parts: u64, walked: u64) -> u64 {
+        let part = part_of(self.count, part, parts);
+        let (first, length) = if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
+        first + walked % length
+    }
+
     /// Key `index` of the key space, from 0.
     pub(super) fn key(&self, index: u64) -> Vec<u8> {
-        let mut key = self.prefix.clone();
-        key.resize(self.prefix.len() + self.width, b'0');
-        Self::write(self.start + index, &mut key[self.prefix.len()..]);
+        let mut key = Vec::new();
+        self.write_text(self.start + index, &mut key);
         key
+    }
+
+    /// Writes the key with this number to `text`.
+    pub(super) fn write_text(&self, number: u64, text: &mut Vec<u8>) {
+        text.clear();
+        text.extend_from_slice(&self.prefix);
+        text.resize(self.prefix.len() + self.width, b'0');
+        Self::write(number, &mut text[self.prefix.len()..]);
     }
 
     pub(super) fn prefix(&self) -> &[u8] {

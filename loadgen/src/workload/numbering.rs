@@ -3,6 +3,11 @@
 /// The distance between closed loops that each walk the whole sequence: 2^38 requests, more than any of them sends.
 const APART_BITS: u32 = 38;
 
+/// The seat that request `k` belongs to, and its number there, if every seat begins apart.
+pub(super) fn seat_of(k: u64) -> (u64, u64) {
+    (k >> APART_BITS, k & ((1 << APART_BITS) - 1))
+}
+
 /// The first request of the closed loop of `seat` in a sequence that repeats after `period` requests: far from those of all other seats,
 /// and at the beginning of a period.
 pub fn begin_apart(seat: u64, period: u64) -> u64 {
@@ -18,6 +23,8 @@ pub(super) struct Numbering {
     pub shared: bool,
     /// Set if each operation walks its keys by counting only its own requests.
     pub turns: Option<Turns>,
+    /// Whether each seat counts only its own requests. Its number stays in the upper bits.
+    pub per_seat: bool,
 }
 
 /// The place of an operation in a mix with a fixed sequence.
@@ -39,7 +46,7 @@ impl Turns {
         let (k, begin) = match self.walk {
             None => (k, 0),
             Some(walk) => {
-                let seat = k >> APART_BITS;
+                let (seat, _) = seat_of(k);
                 (k - begin_apart(seat, self.period).min(k), place(seat, walk))
             }
         };
@@ -57,14 +64,19 @@ fn place(seat: u64, walk: u64) -> u64 {
 impl Numbering {
     /// Returns whether it changes nothing.
     pub(super) fn is_plain(self) -> bool {
-        self.turns.is_none() && !(self.shared && self.size > 1)
+        self.turns.is_none() && !((self.shared || self.per_seat) && self.size > 1)
     }
 
     /// The number that the keys of command `number` are drawn by.
     pub(super) fn of(self, number: u64) -> u64 {
         let (k, command) = (number / self.size.max(1), number % self.size.max(1));
         let turn = self.turns.map_or(k, |turns| turns.ordinal(k));
-        if self.shared { turn } else { turn.wrapping_mul(self.size).wrapping_add(command) }
+        let of_command =
+            |turn: u64| if self.shared { turn } else { turn.wrapping_mul(self.size).wrapping_add(command) };
+        if !self.per_seat {
+            return of_command(turn);
+        }
+        (seat_of(k).0 << APART_BITS) | seat_of(of_command(seat_of(turn).1)).1
     }
 }
 
@@ -74,7 +86,7 @@ mod tests {
 
     #[test]
     fn commands_of_a_transaction_share_keys_or_walk_on() {
-        let own = Numbering { size: 3, shared: false, turns: None };
+        let own = Numbering { size: 3, shared: false, turns: None, per_seat: false };
         let shared = Numbering { shared: true, ..own };
         assert!(own.is_plain() && !shared.is_plain());
         assert_eq!((0..7).map(|number| own.of(number)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
@@ -88,11 +100,29 @@ mod tests {
             size: 1,
             shared: false,
             turns: Some(Turns { period: 4, first, count, walk: None }),
+            per_seat: false,
         };
         assert_eq!([0, 4, 8].map(|k| turns(0, 1).of(k)), [0, 1, 2]);
         assert_eq!([1, 2, 3, 5, 6, 7, 9].map(|k| turns(1, 3).of(k)), [0, 1, 2, 3, 4, 5, 6]);
         let twice = Numbering { size: 2, ..turns(1, 3) };
         assert_eq!([2, 3, 4, 5, 6, 7, 10, 11].map(|number| twice.of(number)), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_seat_counts_its_own_commands() {
+        let own = Numbering { size: 2, shared: false, turns: None, per_seat: true };
+        let turns = Some(Turns { period: 3, first: 1, count: 2, walk: Some(0) });
+        for seat in [0, 1, 70_000] {
+            let of = |numbering: Numbering, commands: [u64; 4], period| {
+                commands.map(|command| seat_of(numbering.of(begin_apart(seat, period) * numbering.size + command)))
+            };
+            assert_eq!(of(own, [0, 1, 2, 3], 1), [0, 1, 2, 3].map(|number| (seat, number)));
+            // The first of three requests belongs to another operation.
+            let in_turns = Numbering { size: 1, turns, ..own };
+            assert_eq!(of(in_turns, [1, 2, 4, 5], 3), [0, 1, 2, 3].map(|number| (seat, number)));
+            let shared = Numbering { shared: true, ..own };
+            assert_eq!(of(shared, [0, 1, 2, 3], 1), [0, 0, 1, 1].map(|number| (seat, number)));
+        }
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub(super) enum Pattern {
     Partitioned {
         shards: u64,
     },
+    /// Each connection walks its part of the keys, or with one part all of them. Its number is in the upper bits of the request's.
+    PerConnection {
+        parts: u64,
+    },
     Drawn(Box<Drawn>),
     /// Drawn by another number than the command's.
     Numbered(Box<(Numbering, Pattern)>),
@@ -37,13 +41,16 @@ impl Pattern {
         if numbering.is_plain() { self } else { Self::Numbered(Box::new((numbering, self))) }
     }
 
-    /// The pattern of `keys` in a benchmark of `shards` shards.
-    pub(super) fn of(keys: &Keys, shards: u32, stream: Stream) -> Result<Self, WorkloadError> {
+    /// The pattern of `keys` in a benchmark of `shards` shards with `connections` in all.
+    pub(super) fn of(keys: &Keys, shards: u32, connections: u32, stream: Stream) -> Result<Self, WorkloadError> {
         let refused = |message| Err(WorkloadError::Pattern(message));
         let (distribution, hot_keys) = match keys.pattern {
             KeyPattern::Uniform => return Ok(Self::Uniform),
             KeyPattern::Sequential => return Ok(Self::Sequential),
             KeyPattern::Partitioned => return Ok(Self::Partitioned { shards: shards.into() }),
+            KeyPattern::PerConnection { partitioned } => {
+                return Ok(Self::PerConnection { parts: if partitioned { connections.max(1).into() } else { 1 } });
+            }
             KeyPattern::Gaussian { mean, standard_deviation } => {
                 if mean >= keys.count || standard_deviation == 0 || standard_deviation > keys.count {
                     return refused("the mean must be a key, and the standard deviation 1 to the number of keys");

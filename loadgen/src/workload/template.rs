@@ -8,6 +8,7 @@ use redisbench_wire::plan::Part;
 
 use super::WorkloadError;
 use super::keys::KeySpace;
+use super::rng::Stream;
 use super::transaction::{Around, Exchange};
 use super::values::Values;
 use field::{Field, Item};
@@ -24,6 +25,8 @@ pub(super) struct Template {
     /// The length of the longest command in bytes.
     length: usize,
     slot: SlotRule,
+    /// The keys after the first, each with its stream.
+    others: Vec<(u64, Stream)>,
     /// Set if a request has several commands; `short` is then `None`.
     around: Option<Box<Around>>,
 }
@@ -100,6 +103,13 @@ impl Template {
         let mut fields = 0;
         let arguments: Vec<Vec<Item>> =
             arguments.iter().map(|parts| field::items(parts, &keys, seed, &mut fields)).collect::<Result<_, _>>()?;
+        let other = |item: &Item| match item {
+            Item::Field(Field::NthKey { nth, stream }) => Some((*nth, *stream)),
+            _ => None,
+        };
+        let mut others: Vec<_> = arguments.iter().flatten().filter_map(other).collect();
+        others.sort_by_key(|(nth, _)| *nth);
+        others.dedup_by_key(|(nth, _)| *nth);
         let mut slot = SlotRule::new(&arguments, &keys);
         let steps = Steps::new(arguments, &keys, values);
         let mut short = Short::of(steps.all(), keys.width(), values);
@@ -108,13 +118,24 @@ impl Template {
             (slot, short) = (SlotRule::OfFirst(Box::new(slot)), None);
             length = around.longest(length);
         }
-        Ok(Self { length, short, steps, slot, keys, around: around.map(Box::new) })
+        Ok(Self { length, short, steps, slot, others, keys, around: around.map(Box::new) })
     }
 
     /// The number in the key of request `k`; of its first command if it has several.
     #[inline]
     pub(super) fn key_number(&self, k: u64) -> u64 {
         self.keys.draw(self.first(k))
+    }
+
+    /// Passes each key of request `k` to `take`, which may use `text` no longer.
+    pub(super) fn each_key(&self, k: u64, text: &mut Vec<u8>, mut take: impl FnMut(&[u8])) {
+        let k = self.first(k);
+        self.keys.write_text(self.keys.draw(k), text);
+        take(text);
+        for (nth, stream) in &self.others {
+            self.keys.write_text(self.keys.draw_nth(k, *nth, *stream), text);
+            take(text);
+        }
     }
 
     /// The replies that its requests get; `None` if each gets one.

@@ -8,6 +8,8 @@
     reason = "tests end at the first surprise, and their numbers are small"
 )]
 
+mod caching;
+mod churn;
 mod cluster;
 mod commands;
 mod deferred;

@@ -1,7 +1,7 @@
 //! A mix in turns: exact numbers by weight, and separate sequential keys for each operation.
 
 use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, TrialPlan};
+use redisbench_wire::plan::{Bound, KeyPattern, Lifetime, LifetimeLimit, LifetimeSpread, Load, TrialPlan};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
 
@@ -40,4 +40,29 @@ async fn workers_of_a_closed_loop_all_have_the_whole_mix() {
     let [set, get] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
     // Each worker may be one ahead at the end.
     assert!(set.tally.scheduled.abs_diff(get.tally.scheduled) <= 2, "{:?} {:?}", set.tally, get.tally);
+}
+
+/// Each connection reads what it wrote, although nothing was preloaded and others are at other keys.
+#[tokio::test]
+async fn a_connection_finds_what_it_wrote() {
+    for (partitioned, pipeline, lifetime) in [(true, 1, None), (true, 16, None), (false, 1, None), (true, 1, Some(50))]
+    {
+        let server = RedisServer::start(&[]);
+        let mut plan = in_turns();
+        plan.workload.operations[1].weight = 1;
+        plan.workload.keys.pattern = KeyPattern::PerConnection { partitioned };
+        plan.workload.keys.count = 1000;
+        (plan.connections, plan.pipeline) = (7, pipeline);
+        plan.connection_lifetime =
+            lifetime.map(|count| Lifetime { limit: LifetimeLimit::Requests { count }, spread: LifetimeSpread::Even });
+        plan.bound = Bound::Requests { count: 5_000, max_nanoseconds: 60 * SECOND };
+        let snapshot = run(plan, standalone(&server), 2).await;
+        let [set, get] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
+        assert_eq!(set.tally.succeeded + get.tally.succeeded, 5_000, "{:?}", get.tally);
+        assert_eq!(
+            (get.nil_replies, get.tally.errors, set.tally.errors),
+            (0, 0, 0),
+            "{partitioned} {pipeline} {lifetime:?}"
+        );
+    }
 }

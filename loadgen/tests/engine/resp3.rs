@@ -19,7 +19,7 @@ async fn invalidations_are_no_replies() {
         let mut bytes = Vec::new();
         append_command(&mut bytes, &[b"HELLO", b"3"]);
         append_command(&mut bytes, &[b"CLIENT", b"TRACKING", b"ON"]);
-        let access = Access { handshake: Handshake::new(bytes, 2), tls: None };
+        let access = Access { handshake: Handshake::new(bytes, 2), ..Access::default() };
         let snapshot = Bench::with(plan, standalone(&server), 2, access).run().await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (10_000, 0), "{:?}", snapshot.errors);
         assert_eq!(server.calls("get") + server.calls("set"), 10_000 + snapshot.warmup.succeeded);

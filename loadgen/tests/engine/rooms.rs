@@ -31,9 +31,10 @@ const NOWHERE: [&str; 19] = [
 
 /// Where workers and the cold side share state: values written when a connection or phase changes, and channels that a worker checks
 /// between two polls. No request touches any of it.
-const MEETING_PLACES: [&str; 8] = [
+const MEETING_PLACES: [&str; 9] = [
     "engine/api.rs",
     "engine/connections.rs",
+    "engine/assembly.rs",
     "engine/handle.rs",
     "engine/load.rs",
     "engine/mailbox.rs",

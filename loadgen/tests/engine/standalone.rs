@@ -3,8 +3,11 @@ use std::time::Duration;
 use redisbench_loadgen::engine::{Access, ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology};
-use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::plan::{
+    Arrival, Bound, KeyPattern, Keys, Load, Operation, Part, Preload, PreloadPace, PreloadStep, RateStage, Topology,
+    Values,
+};
+use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 
 use crate::harness::{
     Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
@@ -35,7 +38,78 @@ async fn closed_loop_counts_what_the_server_counts() {
         assert_eq!(snapshot.generator.workers, workers as u32);
         assert!(snapshot.generator.cpu_nanoseconds > 0);
         assert!(snapshot.total.sent_bytes > 0 && snapshot.total.received_bytes > 0);
+        assert_all_bytes_are_of_operations(&snapshot);
+        // `*2 $3 GET $10 key:000000`, and three arguments with 100 bytes of data.
+        for (operation, length) in snapshot.operations.iter().zip([4 + 9 + 17, 4 + 9 + 17 + 108]) {
+            assert_eq!(operation.tally.sent_bytes, operation.tally.scheduled * length, "{}", operation.name);
+        }
+        let set = &snapshot.operations[1];
+        // `+OK`. Replies to the warm-up's last requests arrive while measuring, and replies after the end do not count.
+        assert!(
+            set.tally.received_bytes.abs_diff(5 * set.tally.succeeded) <= 5 * 4 * u64::from(pipeline),
+            "{:?}",
+            set.tally
+        );
     }
+}
+
+/// Without PING and redirects, no byte is of anything else.
+fn assert_all_bytes_are_of_operations(snapshot: &Snapshot) {
+    let sum = |of: fn(&Tally) -> u64| snapshot.operations.iter().map(|operation| of(&operation.tally)).sum::<u64>();
+    assert_eq!(sum(|tally| tally.sent_bytes), snapshot.total.sent_bytes);
+    assert_eq!(sum(|tally| tally.received_bytes), snapshot.total.received_bytes);
+    let seconds = || snapshot.timeline.spans.iter();
+    let sent: u64 = seconds().map(|span| span.counts().sent_bytes).sum();
+    let received: u64 = seconds().map(|span| span.counts().received_bytes).sum();
+    assert_eq!((sent, received), (snapshot.total.sent_bytes, snapshot.total.received_bytes));
+}
+
+fn step(keys: Keys, command: &str, rounds: u32, writes: bool) -> PreloadStep {
+    PreloadStep { keys, arguments: Operation::of("preload", 1, command).arguments, rounds, writes }
+}
+
+/// The steps of each key are in order: nothing is added to the list of an earlier preload, and the list exists when it gets its expiry.
+#[tokio::test]
+async fn steps_of_a_preload_follow_one_another() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan();
+    (plan.shards, plan.connections) = (2, 6);
+    plan.workload.keys.count = 103;
+    let (strings, lists) = (plan.workload.keys.clone(), Keys { prefix: "list:".into(), ..plan.workload.keys.clone() });
+    plan.preload = Preload::Always;
+    plan.preload_steps = vec![
+        step(lists.clone(), "UNLINK __key__", 1, false),
+        step(lists.clone(), "RPUSH __key__ a __data__", 1, true),
+        step(lists.clone(), "RPUSH __key__ b", 3, false),
+        step(lists, "EXPIRE __key__", 1, false),
+    ];
+    plan.preload_steps[3].arguments.push(vec![Part::Integer { least: 100, most: 200, width: 0 }]);
+    for _ in 0..2 {
+        for shard in 0..2 {
+            let mut bench = Bench::connected(plan.clone().of_shard(shard), standalone(&server), 2).await;
+            assert_eq!(bench.preload().await, [51 + 51, 52 + 52][shard as usize]);
+        }
+    }
+    assert_eq!(server.ask::<u64>(&["DBSIZE"]), 2 * strings.count);
+    for key in 0..103 {
+        let list = format!("list:{key:03}");
+        assert_eq!(server.ask::<u64>(&["LLEN", &list]), 5, "{list}");
+        assert!((90..=200).contains(&server.ask::<i64>(&["TTL", &list])), "{list}");
+    }
+}
+
+/// Replies larger than the read buffer arrive in pieces.
+#[tokio::test]
+async fn every_piece_of_a_large_reply_is_of_its_operation() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan();
+    plan.workload.keys.count = 10;
+    plan.workload.values = Values::fixed(300_000);
+    plan.preload = Preload::Always;
+    let snapshot = run(plan, standalone(&server), 1).await;
+    assert_all_bytes_are_of_operations(&snapshot);
+    let get = &snapshot.operations[0].tally;
+    assert!(get.received_bytes >= 300_000 * get.succeeded.saturating_sub(2), "{get:?}");
 }
 
 #[tokio::test]
@@ -248,7 +322,7 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
         Handshake::new(bytes, 2)
     };
     let bench = |server: &RedisServer, password: &[u8]| {
-        let access = Access { handshake: handshake(password), tls: None };
+        let access = Access { handshake: handshake(password), ..Access::default() };
         Bench::with(plan(), standalone(server), 1, access)
     };
     let (reason, message) = bench(&server, b"wrong").refused().await;

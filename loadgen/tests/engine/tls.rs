@@ -4,7 +4,8 @@ use std::sync::Arc;
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Access, ConnectFailure, Tls};
 use redisbench_testkit::servers::{RedisServer, free_port};
-use redisbench_wire::plan::{Bound, Values};
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::plan::{Bound, Lifetime, LifetimeLimit, LifetimeSpread, Values};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -76,6 +77,23 @@ async fn counts_are_the_servers_whatever_the_size() {
         let delay = snapshot.generator.receive_delay.as_ref().unwrap();
         assert!(delay.connections == 2 && delay.counts.iter().sum::<u64>() > 0, "{delay:?}");
     }
+}
+
+#[tokio::test]
+async fn handshakes_of_a_churn_have_times_of_their_own() {
+    let secure = Secure::start();
+    let mut plan = plan();
+    plan.connection_lifetime =
+        Some(Lifetime { limit: LifetimeLimit::Requests { count: 20 }, spread: LifetimeSpread::Together });
+    plan.bound = Bound::Requests { count: 400, max_nanoseconds: 60 * SECOND };
+    let snapshot = Bench::with(plan, secure.topology(), 1, within(secure.tls.clone())).run().await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (400, 0), "{:?}", snapshot.errors);
+    let churn = snapshot.churn.unwrap();
+    let [connects, handshakes] = [&churn.connect, churn.tls_handshake.as_ref().unwrap()]
+        .map(|histogram| histogram.decode(Kind::Request).unwrap());
+    assert!(churn.made > 0 && churn.closed <= 20, "{churn:?}");
+    assert_eq!((connects.len(), handshakes.len()), (churn.made, churn.made));
+    assert!(handshakes.min() > 0 && handshakes.max() <= connects.max());
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 
 use redisbench_loadgen::cluster::Topology;
+use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
@@ -195,13 +196,16 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
         let name = if verify == Verify::Replies { "incr" } else { "set" };
-        let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
+        let mut bench = Bench::connected(plan.clone(), standalone(&redis), 1).await;
         bench.preload().await;
         redis.reset_statistics();
         bench.start(1);
         wait_until("the load runs", || redis.calls(name) > 200);
         redis.pause();
-        bench.until(|event| matches!(event, redisbench_loadgen::engine::EngineEvent::ConnectionLost { .. })).await;
+        // All of them: what one connection has in flight can be reads only.
+        for _ in 0..plan.connections {
+            bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
+        }
         redis.resume();
         let snapshot = bench.completed(1).await;
         let found = verification(&snapshot);

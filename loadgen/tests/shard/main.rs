@@ -11,6 +11,7 @@ mod names;
 #[path = "../open_loop.rs"]
 mod open_loop;
 mod plans;
+mod pool;
 mod protocol;
 mod protocol3;
 mod proxy;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use redisbench_testkit::servers::RedisServer;
+use redisbench_wire::plan::Topology;
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
@@ -58,4 +59,22 @@ async fn a_name_that_moves_is_followed() {
     let keys: u64 = redis::cmd("DBSIZE").query(&mut other).unwrap();
     assert!(keys > 0, "nothing was written to the second server");
     drop(second);
+}
+
+#[tokio::test]
+#[ignore = "gives a process names of its own, which needs root: make test-selfcheck"]
+async fn a_pool_has_all_addresses_of_a_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    let redis = RedisServer::start(&["--bind", "127.0.0.1 127.0.0.2 ::1"]);
+    let port = redis.address().port();
+    // Both families usually lead to the same servers.
+    std::fs::write(&hosts, "127.0.0.2 redis.test\n127.0.0.1 redis.test\n::1 redis.test\n").unwrap();
+    let shard = shard_with(&hosts).await;
+    let mut plan = plan(&format!("redis.test:{port}"));
+    plan.target.topology = Topology::Pool;
+    let snapshot = shard.run_plan(&plan).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
+    let addresses: Vec<_> = snapshot.nodes.iter().map(|node| node.address.clone()).collect();
+    assert_eq!(addresses, [1, 2].map(|last| format!("127.0.0.{last}:{port}")));
 }

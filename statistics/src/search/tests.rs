@@ -4,7 +4,7 @@ use super::judge::tests::good;
 use super::*;
 use crate::noise::Noise;
 
-const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02 };
+const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02, steps: MOST_STEPS };
 
 /// Runs a search with these outcomes, and checks that it can be resumed at every step.
 fn resumed<W>(limits: &Limits, mut outcome: impl FnMut(u64) -> Outcome<W>) -> (Answer<W>, Vec<Step<W>>)
@@ -73,7 +73,7 @@ fn the_ends_of_the_limits_are_answers_too() {
 #[test]
 fn small_rates_end_at_neighbours() {
     for capacity in 1..=40 {
-        let limits = Limits { min: 1, max: 64, tolerance: 0.0001 };
+        let limits = Limits { min: 1, max: 64, tolerance: 0.0001, steps: MOST_STEPS };
         let (answer, _) = search(&limits, |rate| rate <= capacity);
         assert_eq!((answer.ending, answer.last_good), (Ending::Found, Some(capacity)));
         assert_eq!(answer.first_bad.unwrap().rate, capacity + 1);
@@ -160,7 +160,7 @@ fn every_search_ends() {
     for seed in 0..3_000 {
         let mut noise = Noise::new(seed, 0.0);
         let share = noise.even();
-        let limits = Limits { min: 1, max: u64::from(u32::MAX), tolerance: 0.001 };
+        let limits = Limits { min: 1, max: u64::from(u32::MAX), tolerance: 0.001, steps: MOST_STEPS };
         let (answer, steps) = search(&limits, |_| noise.even() < share);
         assert!(steps.len() <= MOST_STEPS, "{answer:?}");
         if let (Some(good), Some(bad)) = (answer.last_good, &answer.first_bad) {
@@ -259,7 +259,7 @@ fn of_twenty_searches_nineteen_end_within_the_tolerance() {
 fn random_arrivals_leave_enough_requests_for_the_quantile() {
     for (quantile, needed) in [(0.95, 2_000.0), (0.99, 10_000.0), (0.999, 100_000.0)] {
         let objective = Objective::Quantile { quantile, max_nanoseconds: 1_000_000 };
-        let limits = Limits { min: 10, max: 1_000, tolerance: 0.02 };
+        let limits = Limits { min: 10, max: 1_000, tolerance: 0.02, steps: MOST_STEPS };
         let ended = |seed| {
             let mut noise = Noise::new(seed, 0.0);
             let (answer, _) = resumed(&limits, |rate| {
@@ -292,4 +292,29 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
 fn count(requests: f64) -> u64 {
     requests.round() as u64
+}
+
+#[test]
+fn a_search_whose_steps_are_no_chance_takes_the_usual_number_at_most() {
+    for (max, tolerance) in [(1_000, 0.02), (64_000, 0.02), (1_000_000, 0.05), (u64::from(u32::MAX), 0.2)] {
+        let limits = Limits { min: 1_000, max, tolerance, steps: MOST_STEPS };
+        for capacity in (1_000..max.min(200_000)).step_by(997) {
+            let mut steps: Vec<Step<()>> = Vec::new();
+            while let Next::Step { rate } | Next::Confirm { rate, .. } = next(&limits, &steps) {
+                let outcome = if rate <= capacity { Outcome::Passed } else { Outcome::Failed(()) };
+                steps.push(Step { rate, outcome });
+            }
+            assert!(steps.len() <= limits.usual_steps(), "{limits:?}, {capacity}: {} steps", steps.len());
+        }
+    }
+}
+
+#[test]
+fn a_search_ends_without_an_answer_after_the_most_steps() {
+    let limits = Limits { steps: 3, ..LIMITS };
+    let passed = |rate| Step { rate, outcome: Outcome::<()>::Passed };
+    let steps = [passed(1_000), passed(2_000), passed(4_000)];
+    assert_eq!(next(&limits, &steps[..2]), Next::Step { rate: 4_000 });
+    let Next::Done(answer) = next(&limits, &steps) else { panic!("it goes on") };
+    assert_eq!((answer.ending, answer.last_good), (Ending::TooLong, Some(4_000)));
 }

@@ -136,7 +136,12 @@ impl Operator {
         let (pods, pod_writer) = store();
         let (benchmarks, benchmark_writer) = store::<Guarded>();
         let (wake, woken) = mpsc::channel(1024);
-        let settings = Settings { image: "loadgen".into(), pull_policy: "Never".into(), master_key: Arc::new([7; 32]) };
+        let settings = Settings {
+            image: "loadgen".into(),
+            clients_image: "clients".into(),
+            pull_policy: "Never".into(),
+            master_key: Arc::new([7; 32]),
+        };
         let client = world.client(name.clone());
         let context = Context::simulated(client, settings, environment, registry.clone(), (jobs, pods), wake.clone());
         let queue = futures::stream::unfold(woken, async |mut woken| Some((woken.recv().await?, woken)))

@@ -136,7 +136,7 @@ impl World {
                 drop(processes);
                 let half = self.between(1, 1_500);
                 self.after(half, move |world| {
-                    world.observe(address, Some(preparation), Event::Preloading { keys: 100 });
+                    world.observe(address, Some(preparation), Event::Preloading { commands: 100 });
                     world.after(half, move |world| world.observe(address, Some(preparation), Event::Preloaded));
                 });
             }

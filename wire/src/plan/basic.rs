@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Measurement, Operation, Part, PipelineMode, Preload, PreloadPace,
-    Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, TrialPlan, Values, Verify, Workload, WorkloadOptions,
+    Bound, Breakdown, Distribution, KeyPattern, Keys, Limits, Load, Measurement, Operation, Part, PipelineMode,
+    Preload, PreloadPace, Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, TrialPlan, Values, Verify,
+    Workload, WorkloadOptions,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -23,6 +24,7 @@ impl TrialPlan {
                 master_name: None,
                 sentinels: None,
                 read_from: ReadFrom::Primary,
+                distribution: Distribution::default(),
                 authenticate: false,
                 protocol: Protocol::Resp2,
                 tls: None,
@@ -35,11 +37,14 @@ impl TrialPlan {
                 options: WorkloadOptions::default(),
             },
             preload: Preload::None,
+            preload_steps: Vec::new(),
             verify: Verify::None,
             load: Load::ClosedLoop,
             connections: 1,
             pipeline: 1,
             connect_rate: None,
+            client: None,
+            connection_lifetime: None,
             preload_pace: PreloadPace::default(),
             pipeline_mode: PipelineMode::Window,
             concurrency: None,

@@ -13,6 +13,43 @@ pub enum PipelineMode {
     Batch,
 }
 
+/// When a connection is closed and made again while a load runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lifetime {
+    /// The length of a connection's life.
+    pub limit: LifetimeLimit,
+    /// How the ends of the first lives are distributed.
+    pub spread: LifetimeSpread,
+}
+
+/// The length of a connection's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
+pub enum LifetimeLimit {
+    /// A number of requests.
+    Requests {
+        /// At least 1.
+        count: u32,
+    },
+    /// A time.
+    Duration {
+        /// At least 1.
+        nanoseconds: u64,
+    },
+}
+
+/// How the ends of connections' lives are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LifetimeSpread {
+    /// The first life of each connection has another length, so that a shard's connections end evenly over a lifetime.
+    #[default]
+    Even,
+    /// All first lives have the full length, and end together.
+    Together,
+}
+
 /// How requests are generated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::caching::Caching;
 use super::workload::Part;
 
 /// Additions to the requests of a workload.
@@ -23,6 +24,9 @@ pub struct WorkloadOptions {
     /// Makes the mix an exact sequence: k modulo the sum of all weights selects the operation of request k. Each operation walks sequential
     /// keys on its own.
     pub in_turns: bool,
+    /// Client-side caches of the reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caching: Option<Caching>,
 }
 
 /// A script, or a library of functions.

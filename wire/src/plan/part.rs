@@ -68,6 +68,11 @@ impl TrialPlan {
 }
 
 impl ShardPlan {
+    /// The connections of the shards before this one.
+    pub fn connections_before(&self) -> u64 {
+        (0..self.shard).map(|shard| u64::from(part_u32(self.whole.connections, shard, self.whole.shards))).sum()
+    }
+
     /// The same shard's part of a changed plan.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut TrialPlan)) -> Self {
@@ -175,6 +180,11 @@ mod tests {
                 ..TrialPlan::basic("redis:6379")
             });
             prop_assert_eq!(parts.iter().map(|part| part.connections).sum::<u32>(), connections);
+            let mut before = 0;
+            for part in &parts {
+                prop_assert_eq!(part.connections_before(), before);
+                before += u64::from(part.connections);
+            }
             prop_assert_eq!(parts.iter().filter_map(|part| part.concurrency).sum::<u32>(), connections);
             prop_assert_eq!(parts.iter().map(quota).sum::<u64>(), requests);
             prop_assert!(parts.iter().all(|part| part.connections > 0 && part.concurrency > Some(0) && quota(part) > 0));

@@ -10,13 +10,17 @@ pub struct Target {
     pub name: String,
     /// The topology that it must have.
     pub topology: Topology,
-    /// `host:port`, at least one. For a standalone server the first is used; for a cluster or sentinels, any that answers.
+    /// `host:port`, at least one. For a standalone server the first is used; for a cluster or sentinels, any that answers; for a pool,
+    /// all.
     pub endpoints: Vec<String>,
     /// Where to reach nodes of a cluster that announce another address.
     pub address_map: Vec<AddressMapping>,
     /// Which servers of a cluster get reads.
     #[serde(default)]
     pub read_from: ReadFrom,
+    /// How requests are distributed over a pool.
+    #[serde(default)]
+    pub distribution: Distribution,
     /// The name of the primary in the sentinels' configuration. None without sentinels.
     pub master_name: Option<String>,
     /// Credentials and TLS of the sentinels. None if they are those of the servers.
@@ -66,6 +70,15 @@ pub struct AddressMapping {
 }
 
 impl Target {
+    /// Whether a request's key determines the server that gets it, so that all keys of a command must be in one slot.
+    pub fn is_keyed(&self) -> bool {
+        match self.topology {
+            Topology::Cluster => true,
+            Topology::Pool => self.distribution == Distribution::ByKey,
+            Topology::Standalone | Topology::Sentinel => false,
+        }
+    }
+
     /// The address to connect to instead of the `announced` one, if it is mapped.
     pub fn reachable(&self, announced: &str) -> Option<&str> {
         let mapping = self.address_map.iter().find(|mapping| mapping.announced == announced)?;
@@ -84,6 +97,18 @@ pub enum ReadFrom {
     Replica,
     /// A replica, or the primary if there is none.
     PreferReplica,
+}
+
+/// How requests are distributed over the servers of a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Distribution {
+    /// The hash slot of the key selects the server: CRC16 of the key or its hash tag, modulo 16384. Each server has an equal range of
+    /// slots.
+    #[default]
+    ByKey,
+    /// Evenly, whatever the key.
+    Even,
 }
 
 /// A version of Redis's protocol.
@@ -147,4 +172,6 @@ pub enum Topology {
     Cluster,
     /// The server that sentinels report as the primary. Follows failovers.
     Sentinel,
+    /// Several servers at once that form no cluster.
+    Pool,
 }

@@ -21,6 +21,21 @@ pub struct Workload {
     pub options: WorkloadOptions,
 }
 
+impl Workload {
+    /// The most connections that can number their requests apart, times the commands of a request.
+    pub const APART: u64 = 1 << 25;
+
+    /// The keys of each operation.
+    pub fn keys_of_operations(&self) -> impl Iterator<Item = &Keys> {
+        self.operations.iter().map(|operation| operation.keys.as_ref().unwrap_or(&self.keys))
+    }
+
+    /// Returns whether each connection numbers its own requests.
+    pub fn is_per_connection(&self) -> bool {
+        self.keys_of_operations().any(|keys| matches!(keys.pattern, KeyPattern::PerConnection { .. }))
+    }
+}
+
 /// One entry of the mix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -182,6 +197,11 @@ pub enum KeyPattern {
     Sequential,
     /// Shard i of N walks keys `count*i/N .. count*(i+1)/N` in order: together each key once, then again.
     Partitioned,
+    /// Each connection walks keys in order, by its own requests: only in a closed loop whose connections select their requests.
+    PerConnection {
+        /// If true, connection c of C walks keys `count*c/C .. count*(c+1)/C`, otherwise every key.
+        partitioned: bool,
+    },
     /// By the normal distribution, drawn again if the result is outside of the key space.
     Gaussian {
         /// The key in the middle of the distribution: below the count.

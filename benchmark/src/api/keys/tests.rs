@@ -4,7 +4,8 @@ use super::*;
 use crate::sample;
 
 fn pattern(pattern: &Value) -> plan::KeyPattern {
-    let keys = json!({"workload": {"keys": {"start": 100, "count": 3000, "pattern": pattern}}});
+    let keys =
+        json!({"load": {"connections": 3000}, "workload": {"keys": {"start": 100, "count": 3000, "pattern": pattern}}});
     assert_eq!(sample::problems(sample::object(), &keys), [""; 0]);
     let keys: KeysSpec = serde_json::from_value(keys["workload"]["keys"].clone()).unwrap();
     check(&keys, "keys", &mut Vec::new()).pattern
@@ -16,6 +17,8 @@ fn patterns_are_read() {
     let cases = [
         (json!({}), KeyPattern::Uniform),
         (json!({"type": "Sequential"}), KeyPattern::Sequential),
+        (json!({"type": "Sequential", "perConnection": true}), KeyPattern::PerConnection { partitioned: false }),
+        (json!({"type": "Partitioned", "perConnection": true}), KeyPattern::PerConnection { partitioned: true }),
         (json!({"type": "Gaussian"}), KeyPattern::Gaussian { mean: 1500, standard_deviation: 500 }),
         (
             json!({"type": "Gaussian", "gaussian": {"mean": 100, "standardDeviation": 3000}}),
@@ -47,6 +50,48 @@ fn an_operation_has_of_the_workloads_keys_what_it_does_not_set() {
     };
     assert_eq!(own.over(&keys), expected);
     assert_eq!(OperationKeysSpec::default().over(&keys), keys);
+}
+
+#[test]
+fn keys_per_connection_are_those_of_all_operations_that_walk() {
+    let own = |count: u64, pattern: &Value| {
+        let operations = json!([
+            {"name": "set", "command": "SET __key__ x"},
+            {"name": "get", "command": "GET __key__", "keys": {"count": count, "pattern": pattern}},
+        ]);
+        let keys = json!({"count": 4000, "pattern": {"type": "Partitioned", "perConnection": true}});
+        sample::problems(sample::object(), &json!({"workload": {"operations": operations, "keys": keys}}))
+    };
+    let whole = json!({"type": "Sequential", "perConnection": true});
+    let part = json!({"type": "Partitioned", "perConnection": true});
+    for (count, pattern) in [(1, &json!({"type": "Uniform"})), (1, &whole), (4000, &part)] {
+        assert_eq!(own(count, pattern), [""; 0], "{count} {pattern}");
+    }
+    let few = "spec.workload.operations[1].keys.count: is 3999, and must be at least load.connections, which is 4000: every \
+               connection needs one";
+    assert_eq!(own(3999, &part), [few]);
+    let found = own(4000, &json!({"type": "Sequential"}));
+    assert!(
+        found[0].starts_with("spec.workload.operations[1].keys.pattern.perConnection: false: must be true if"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn numbers_of_connections_leave_room_for_their_transactions() {
+    let found = |size: u32| {
+        sample::problems(
+            sample::object(),
+            &json!({
+                "workload": {"keys": {"pattern": {"type": "Sequential", "perConnection": true}}, "transaction": {"size": size}},
+                "load": {"connections": 100_000},
+            }),
+        )
+    };
+    assert_eq!(found(335), [""; 0]);
+    let message =
+        "spec.workload.transaction.size: 336: times load.connections, which is 100000, must be at most 33554432";
+    assert!(found(336)[0].starts_with(message), "{:?}", found(336));
 }
 
 #[test]

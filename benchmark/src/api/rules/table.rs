@@ -1,18 +1,29 @@
 //! The rules themselves.
 
-use redisbench_wire::plan::Verify;
-
-use super::super::comparison::FEWEST_PAIRS;
-use super::super::experiment::MOST_TRIALS;
-use super::super::{keys, verify};
-use super::{NAME_LENGTH, Rule, each_shard};
-
 /// CEL for a list that is set and not empty.
 macro_rules! filled {
     ($list:literal) => {
         concat!("(has(", $list, ") && ", $list, ".size() > 0)")
     };
 }
+
+mod caching;
+mod per_connection;
+mod preload;
+
+use redisbench_wire::plan::Verify;
+
+use super::super::comparison::FEWEST_PAIRS;
+use super::super::experiment::{MOST_SWEPT, MOST_TRIALS};
+use super::super::{keys, verify};
+use super::{NAME_LENGTH, Rule, each_shard};
+
+/// CEL: nothing is compared by its client.
+const ONE_CLIENT: &str = "(!has(self.load.clients) || self.load.clients.size() < 2)";
+
+/// CEL for the names of what is compared.
+const SUBJECTS: &str = "(has(self.load.clients) && self.load.clients.size() > 1 ? \
+                        self.load.clients.map(client, client.name) : self.targets.map(target, target.name))";
 
 const SPEC: &str = "spec";
 const LOAD: &str = "spec.load";
@@ -21,8 +32,15 @@ const WORKLOAD: &str = "spec.workload";
 /// Rules for every evaluator.
 pub(super) fn all() -> Vec<Rule> {
     let patterns = ["spec.workload.keys.pattern", "spec.workload.operations.[].keys.pattern"];
-    let parts = [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), sizes(), verified()];
-    let parts = parts.into_iter().chain(patterns.map(pattern)).chain([trials(), comparison(), search(), thresholds()]);
+    let parts =
+        [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), caching::all(), sizes(), verified()];
+    let parts = parts.into_iter().chain([per_connection::all(), preload::all()]).chain(patterns.map(pattern)).chain([
+        trials(),
+        clients(),
+        comparison(),
+        search(),
+        thresholds(),
+    ]);
     parts.flatten().collect()
 }
 
@@ -100,7 +118,19 @@ fn targets() -> Vec<Rule> {
         .showing(["self.endpoints.size()"]),
     ];
     let sentinel = "sentinel: {masterName: mymaster}";
-    rules.extend(union(TARGET, "type", &[("cluster", &["Cluster"], ""), ("sentinel", &["Sentinel"], sentinel)]));
+    let pool = "pool: {distribution: ByKey}";
+    rules.extend(union(
+        TARGET,
+        "type",
+        &[("cluster", &["Cluster"], ""), ("sentinel", &["Sentinel"], sentinel), ("pool", &["Pool"], pool)],
+    ));
+    rules.push(Rule::new(
+        SPEC,
+        "targets",
+        "self.verify.mode == 'None' || self.targets.all(target, !has(target.pool) || target.pool.distribution == 'ByKey')",
+        "has a pool with distribution Even, whose servers may hold a key's writes for a while before others have them: set \
+         verify.mode to None, or distribution to ByKey",
+    ));
     rules.extend(union(TRANSPORT, "type", &[("tls", &["TLS"], "tls: {}")]));
     rules.extend(["spec.targets.[].tls", "spec.targets.[].sentinel.transport.tls"].map(|tls| {
         Rule::new(
@@ -171,6 +201,12 @@ fn closed_loop() -> Vec<Rule> {
             "load.closedLoop.concurrency",
         ),
         Rule::new(
+            "spec.load.connectionLifetime",
+            "",
+            "has(self.requests) != has(self.duration)",
+            "must have either requests or duration, such as requests: 100: set one of them",
+        ),
+        Rule::new(
             LOAD,
             "closedLoop",
             "self.type == 'ClosedLoop' || !has(self.closedLoop)",
@@ -199,9 +235,9 @@ fn closed_loop() -> Vec<Rule> {
         Rule::new(
             SPEC,
             "load.pipelineMode",
-            "self.load.pipelineMode != 'Batch' || self.targets.all(target, target.type != 'Cluster')",
-            "Batch is only valid for type Standalone or Sentinel, because in a Cluster the key selects the connection of a \
-             request: set Window",
+            "self.load.pipelineMode != 'Batch' || self.targets.all(target, !(target.type in ['Cluster', 'Pool']))",
+            "Batch is only valid for type Standalone or Sentinel, because in a Cluster or Pool the request selects its \
+             connection: set Window",
         ),
     ]
 }
@@ -311,7 +347,14 @@ fn pattern(at: &'static str) -> Vec<Rule> {
         ("zipf", &["Zipf"], "zipf: {exponent: \"0.99\"}"),
         ("hotSet", &["HotSet"], "hotSet: {requestsPercent: \"90\", keysPercent: \"10\"}"),
     ];
-    union(at, "type", &members)
+    let mut rules = union(at, "type", &members);
+    rules.push(Rule::new(
+        at,
+        "perConnection",
+        "!self.perConnection || self.type in ['Sequential', 'Partitioned']",
+        "is only valid for type Sequential or Partitioned, which walk the keys: remove it, or set type to Sequential",
+    ));
+    rules
 }
 
 fn sizes() -> Vec<Rule> {
@@ -416,19 +459,53 @@ fn trials() -> Vec<Rule> {
     let of_sweep =
         |index: u8| format!("(has(self.sweep) && self.sweep.size() > {index} ? self.sweep[{index}].values.size() : 1)");
     let cells = [of_sweep(0), of_sweep(1), of_sweep(2)].join(" * ");
-    let trials = format!("self.repeats.count * self.targets.size() * {presets} * {cells}");
+    let subjects =
+        "(has(self.load.clients) && self.load.clients.size() > 1 ? self.load.clients.size() : self.targets.size())";
+    let trials = format!("self.repeats.count * {subjects} * {presets} * {cells}");
+    let fields = "self.sweep.map(entry, 1 + (has(entry.with) ? entry.with.size() : 0)).sum()";
+    let same_length = "other.values.size() == self.values.size()";
     vec![
+        Rule::new(
+            "spec.sweep.[]",
+            "with",
+            format!("!has(self.with) || self.with.all(other, {same_length})"),
+            "must each have %s values, one for each of the first field, because they change together; one has %s: add or \
+             remove values",
+        )
+        .showing([
+            "self.values.size()",
+            &format!("self.with.filter(other, !({same_length}))[0].values.size()"),
+        ]),
+        Rule::new(
+            SPEC,
+            "sweep",
+            format!("!has(self.sweep) || {fields} <= {MOST_SWEPT}"),
+            format!("sweeps %s fields, those of with included, the maximum is {MOST_SWEPT}: remove some"),
+        )
+        .showing([fields]),
         Rule::new(
             SPEC,
             "",
             format!("{trials} <= {MOST_TRIALS}"),
             format!(
-                "sweep (%s) x targets (%s) x workload.preset (%s) x repeats.count (%s) make %s trials, the maximum is \
-                 {MOST_TRIALS}: remove values, or lower repeats.count"
+                "sweep x targets or clients x workload.preset x repeats.count make %s trials, the maximum is {MOST_TRIALS}: remove \
+                 values, or lower repeats.count"
             ),
         )
-        .showing([&cells, "self.targets.size()", presets, "self.repeats.count", &trials]),
+        .showing([&trials]),
     ]
+}
+
+fn clients() -> Vec<Rule> {
+    let at = "spec.load.clients.[]";
+    let mut rules = union(at, "type", &[("redisRs", &["RedisRs"], ""), ("smartBatching", &["SmartBatching"], "")]);
+    rules.push(Rule::new(
+        at,
+        "pool.sharing",
+        "self.pool.type == 'RoundRobin' || self.pool.sharing == 'Shared'",
+        "is only valid for pool.type RoundRobin, because other pools are always exclusive: remove it",
+    ));
+    rules
 }
 
 fn comparison() -> Vec<Rule> {
@@ -448,34 +525,43 @@ fn comparison() -> Vec<Rule> {
         Rule::new(
             SPEC,
             "comparison",
-            "self.targets.size() == 1 || has(self.comparison)",
-            "must be set with several targets, such as comparison: {baseline: NAME}; or remove all targets but one",
+            format!("(self.targets.size() == 1 && {ONE_CLIENT}) || has(self.comparison)"),
+            "must be set with several targets or clients, such as comparison: {baseline: NAME}; or remove all but one",
         ),
         Rule::new(
             SPEC,
             "comparison",
             "!has(self.comparison) || has(self.comparison.baseline) != has(self.comparison.benchmark)",
-            "must have either baseline, the name of a target, or benchmark, the name of a finished benchmark",
+            "must have either baseline, the name of a target or client, or benchmark, the name of a finished benchmark",
         ),
         Rule::new(
             SPEC,
             "comparison.baseline",
-            "self.targets.size() > 1 || !has(self.comparison) || !has(self.comparison.baseline)",
-            "requires at least two targets: add some, or remove comparison",
+            format!(
+                "self.targets.size() > 1 || !{ONE_CLIENT} || !has(self.comparison) || !has(self.comparison.baseline)"
+            ),
+            "requires at least two targets or clients: add some, or remove comparison",
         ),
         Rule::new(
             SPEC,
             "comparison.baseline",
-            "!has(self.comparison) || !has(self.comparison.baseline) || \
-             self.targets.exists(target, target.name == self.comparison.baseline)",
-            "must be the name of a target, one of %s",
+            format!("!has(self.comparison) || !has(self.comparison.baseline) || {SUBJECTS}.exists(name, name == self.comparison.baseline)"),
+            "must be the name of what is compared, one of %s",
         )
-        .showing(["self.targets.map(target, target.name)"]),
+        .showing([SUBJECTS]),
+        Rule::new(
+            SPEC,
+            "load.clients",
+            format!("self.targets.size() == 1 || {ONE_CLIENT}"),
+            "has several clients, and targets has several entries: compare either, and keep one of the other",
+        ),
         Rule::new(
             SPEC,
             "comparison.benchmark",
-            "!has(self.comparison) || !has(self.comparison.benchmark) || self.targets.size() == 1",
-            "requires a single target: remove the others, or set comparison.baseline instead",
+            format!(
+                "!has(self.comparison) || !has(self.comparison.benchmark) || (self.targets.size() == 1 && {ONE_CLIENT})"
+            ),
+            "requires a single target and client: remove the others, or set comparison.baseline instead",
         ),
         Rule::new(
             SPEC,
@@ -517,29 +603,19 @@ fn search() -> Vec<Rule> {
             "must not be set with search, whose steps last for a time: set load.duration for longer steps",
         ),
         (
-            "workload.preset",
-            concat!("!", filled!("self.workload.preset")),
-            "must not be set with search, which measures a single load: set operations instead",
-        ),
-        (
             "thresholds",
             concat!("!", filled!("self.thresholds")),
             "must not be set with search, which tries rates that fail: set search.objective instead",
         ),
         (
-            "repeats.count",
-            "self.repeats.count == 1",
-            "must be 1 with search, which confirms its result itself: remove repeats or search",
+            "comparison.benchmark",
+            "!has(self.comparison) || !has(self.comparison.benchmark)",
+            "must not be set with search: compare the targets in one benchmark, with comparison.baseline",
         ),
         (
-            "comparison",
-            "!has(self.comparison)",
-            "must not be set with search: create a benchmark with a search for each target, or remove one of them",
-        ),
-        (
-            "sweep",
-            concat!("!", filled!("self.sweep")),
-            "must not be set with search: create a benchmark with a search for each value, or remove one of them",
+            "comparison.metric",
+            "!has(self.comparison) || self.comparison.metric == 'Throughput'",
+            "must be Throughput with search, which compares the rates found: other metrics are those of different rates",
         ),
     ];
     let alone = alone.map(|(field, condition, message)| {

@@ -83,12 +83,12 @@ fn messages_show_the_values() {
         ),
         (
             "repeats: {count: 50}, sweep: [{field: load.pipeline, values: [1, 2]}, {field: workload.seed, values: [1, 2, 3]}]",
-            "spec: sweep (6) x targets (1) x workload.preset (1) x repeats.count (50) make 300 trials, the maximum is 250: \
-             remove values, or lower repeats.count",
+            "spec: sweep x targets or clients x workload.preset x repeats.count make 300 trials, the maximum is 250: remove values, \
+             or lower repeats.count",
         ),
         (
             "TWO, comparison: {baseline: c}, repeats: {count: 5}",
-            "spec.comparison.baseline: must be the name of a target, one of [\"a\", \"b\"]",
+            "spec.comparison.baseline: must be the name of what is compared, one of [\"a\", \"b\"]",
         ),
     ] {
         let problems: Vec<String> = check(&object(change)).iter().map(ToString::to_string).collect();
@@ -98,7 +98,8 @@ fn messages_show_the_values() {
 
 #[test]
 fn a_spec_is_fixed_once_its_run_has_begun_and_an_abort_for_good() {
-    let fields = ["abort", "load", "suspend"].map(str::to_owned);
+    let fields = [("abort", true), ("load", true), ("suspend", true), ("sweep", false)];
+    let fields = fields.map(|(field, always)| (field.to_owned(), always));
     let schema = compiled(&[&[immutability(&fields)], &RULES]);
     let update = |old: &str, new: &str| {
         let mut old = object(old);
@@ -107,6 +108,9 @@ fn a_spec_is_fixed_once_its_run_has_begun_and_an_abort_for_good() {
         problems.map(|problem| problem.field_path).collect::<Vec<_>>()
     };
     assert_eq!(update("load: {pipeline: 1}", "load: {pipeline: 2}"), ["spec"]);
+    let sweep = "sweep: [{field: load.pipeline, values: [1, 2]}]";
+    assert_eq!((update("load: {}", sweep), update(sweep, "load: {}")), (vec!["spec".into()], vec!["spec".into()]));
+    assert_eq!(update("load: {}", "load: {}"), [""; 0]);
     assert_eq!(update("suspend: false", "suspend: true"), [""; 0]);
     assert_eq!(update("abort: true", "abort: false"), ["spec.abort"]);
     assert_eq!(update("abort: false", "abort: true"), [""; 0]);

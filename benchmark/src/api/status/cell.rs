@@ -21,9 +21,13 @@ pub struct CellResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub target: Option<String>,
+    /// The client of its trials, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub client: Option<String>,
     /// The swept fields and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 3))]
+    #[schemars(extend("maxProperties" = 4))]
     pub parameters: BTreeMap<String, String>,
     /// The indices of its trials that were measured to the end. All of them count, whatever their verdict.
     #[schemars(length(max = 50))]

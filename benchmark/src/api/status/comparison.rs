@@ -11,10 +11,10 @@ use crate::api::comparison::ComparisonMetric;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonResult {
-    /// The name of the target.
+    /// The name of the target or client.
     #[schemars(length(max = 32))]
     pub target: String,
-    /// The name of the baseline: a target or a benchmark.
+    /// The name of the baseline: a target, a client or a benchmark.
     #[schemars(length(max = 46))]
     pub baseline: String,
     /// The test that both ran, if there are several presets.
@@ -40,7 +40,7 @@ pub struct ComparisonResult {
     /// The outcome for the requested metric.
     pub outcome: ComparisonOutcome,
     /// The results by metric, the requested one first.
-    #[schemars(length(max = 5))]
+    #[schemars(length(max = 6))]
     pub metrics: Vec<MetricComparison>,
 }
 

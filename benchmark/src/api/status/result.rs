@@ -4,7 +4,7 @@ use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ShardResult, TrialRequests, VerificationResult, is_zero};
+use super::{CacheResult, ClientResult, ConnectionsResult, ShardResult, TrialRequests, VerificationResult, is_zero};
 use crate::api::spec::{LoadType, RampSpec};
 
 /// The measurements of a trial, merged over all shards.
@@ -67,6 +67,16 @@ pub struct TrialResult {
     /// The findings about the target's replies. Only if `verify` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationResult>,
+    /// Counts of client-side caches. Only with `workload.caching`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
+    /// The client that sent the requests. Only with `load.clients`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub clients: Vec<ClientResult>,
+    /// Connections made while measuring. Only with `load.connectionLifetime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsResult>,
     /// Requests of the warm-up. No other number includes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Requests>,
@@ -188,7 +198,7 @@ pub struct Bandwidth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// The mean. Not set if a request had no answer or took more than 600 s, because its share is unknown.
+    /// The mean. Not set if a request had no answer or took more than 600 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
     /// The 50th percentile, the median.
@@ -212,7 +222,7 @@ pub struct Latencies {
     /// The maximum over answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nanoseconds: Option<u64>,
-    /// The percentiles of `measurement.percentiles`, each with its precision. Only in the full result if the status would be too long.
+    /// Those of `measurement.percentiles`, with precision. Only in the full result if the status would be too long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub percentiles: Vec<Percentile>,
@@ -228,17 +238,16 @@ pub struct Percentile {
     /// The value: this percentage of the requests took at most this long. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
-    /// The lower end of the 95 % confidence interval, which assumes independent requests. Trials differ by more: `repeats` shows by how
-    /// much.
+    /// The lower end of the 95 % confidence interval for independent requests. Trials differ by more: see `repeats`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_nanoseconds: Option<u64>,
-    /// The upper end of the 95 % confidence interval. Not set if it is among requests without an answer.
+    /// Its upper end. Not set if it is among requests without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_nanoseconds: Option<u64>,
-    /// A lower bound of an unknown percentile: too many requests had no answer or took more than 600 s.
+    /// Its lower bound if it is unknown: too many requests had no answer or took more than 600 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,
-    /// The number of requests that an unknown percentile needs: there were fewer.
+    /// The number of requests that it needs if it is unknown: there were fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
 }
@@ -317,6 +326,9 @@ pub struct OperationResult {
     pub hits: u64,
     /// Replies that were nil or empty.
     pub misses: u64,
+    /// Bytes of its commands and replies. The total has a few more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bandwidth>,
     /// Response time, defined as in the total.
     pub response_time: Latencies,
     /// Service time, defined as in the total.
@@ -365,6 +377,10 @@ pub struct ServerResult {
     /// Like `cpuMeanBasisPoints`, in the busiest second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_max_basis_points: Option<u32>,
+    /// The seconds together in which it was at 95 % or more, as far as INFO was asked once a second. If requests fell behind their rate only
+    /// in these, the server limited the throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_full_milliseconds: Option<u64>,
     /// `used_memory` before the load.
     pub memory_before_bytes: u64,
     /// `used_memory` after the load.

@@ -1,5 +1,7 @@
 //! A search: its steps and its result.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,10 @@ pub struct SearchStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 288))]
     pub component: Option<String>,
+    /// Processor time of the busiest server in the step, in hundredths of a percent. A later step that fails by its latency is limited by
+    /// a server only if this grew with the rate. Not set without `measurement.serverStats`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_server_basis_points: Option<u32>,
 }
 
 /// The outcome of a step of a search.
@@ -72,6 +78,33 @@ pub struct SearchResult {
     pub contradicted: u64,
 }
 
+/// One of several searches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CellSearch {
+    /// Its cell, as in `trials`.
+    pub cell: u32,
+    /// The repeat of its cell, from 0. Not set if there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// The entry of `workload.preset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub preset: Option<String>,
+    /// Its target or client, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub target: Option<String>,
+    /// The swept fields and their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 4))]
+    pub parameters: BTreeMap<String, String>,
+    /// The number of its finished steps.
+    pub steps: u32,
+    /// Its result, or its result so far.
+    pub result: SearchResult,
+}
+
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SearchEnding {
@@ -88,12 +121,22 @@ pub enum SearchEnding {
     Inconclusive,
 }
 
+impl CellSearch {
+    /// The setting that the other searches do not have, for people.
+    pub fn setting(&self) -> String {
+        let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
+        let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
+        let parts = self.target.iter().chain(&self.preset).cloned().chain(parameters).chain(repeat);
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl LimitedBy {
     /// Whether it is the load generator or its resources, so that the target may do more.
     pub fn is_of_the_generator(self) -> bool {
         match self {
             Self::GeneratorCPU | Self::GeneratorNetwork | Self::Connections => true,
-            Self::Rate | Self::Target | Self::Unknown => false,
+            Self::Rate | Self::Target | Self::Client | Self::Unknown => false,
         }
     }
 }

@@ -41,12 +41,16 @@ pub struct TrialLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub target: Option<String>,
+    /// Its client, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub client: Option<String>,
     /// True in the first block of a comparison, in which caches and processors may have been cold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cold: bool,
     /// The fields of `spec.sweep` and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 3))]
+    #[schemars(extend("maxProperties" = 4))]
     pub parameters: BTreeMap<String, String>,
     /// The cell, from 0: trials that repeat one another share a cell. In the order of the sweep's lists: the last list varies fastest, with
     /// the presets inside.
@@ -90,6 +94,9 @@ pub struct TrialLine {
     /// The 99.9th percentile of response time. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
+    /// Processor time of the shards per request. Only with `load.clients`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_per_request_nanoseconds: Option<u64>,
     /// The value of its verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
@@ -100,6 +107,13 @@ pub struct TrialLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 96))]
     pub why: Option<String>,
+}
+
+impl TrialLine {
+    /// What a comparison compares: its client if there are several, otherwise its target.
+    pub fn subject(&self) -> Option<&str> {
+        self.client.as_deref().or(self.target.as_deref())
+    }
 }
 
 /// Requests of a trial by outcome. Its artifact has details.

@@ -120,6 +120,8 @@ pub enum LimitedBy {
     Target,
     /// The processors of the load generator.
     GeneratorCPU,
+    /// The client under test: its threads were busy, or its calls waited for it. Only with `load.clients`.
+    Client,
     /// The network of the load generator's machines.
     GeneratorNetwork,
     /// Too few connections, or too few requests in flight on them.

@@ -144,6 +144,10 @@ fn a_mix_in_turns_has_no_parts_of_shards() {
         }})
     };
     assert!(validate(&with(&spec("Sequential")).spec, "cart").unwrap().plan.workload.options.in_turns);
+    let mut per_connection = spec("Partitioned");
+    per_connection["workload"]["keys"]["pattern"]["perConnection"] = true.into();
+    per_connection["load"] = json!({"type": "ClosedLoop", "openLoop": null, "duration": "1s"});
+    assert!(validate(&with(&per_connection).spec, "cart").is_ok());
     let found = problems(&spec("Partitioned"));
     assert!(
         found[0].starts_with("spec.workload.keys.pattern.type: Partitioned: is not supported with workload.mix Ratio"),

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use redisbench_testkit::api_server::merge;
+use redisbench_wire::plan::Topology;
 use serde_json::json;
 
 use super::super::RedisBenchmark;
@@ -246,12 +247,18 @@ fn keys_of_one_command_share_a_slot_in_a_cluster() {
     assert_eq!(
         of_cluster(operations("COPY __key__ {x}__key__")),
         [
-            "spec.workload.operations[0].command: COPY __key__ {x}__key__: has keys that may lie in different slots of a \
-             Cluster, which refuses such commands: give keys.prefix a hash tag, such as {rb}:, or put what they share in \
-             braces, such as {__key__}:a {__key__}:b"
+            "spec.workload.operations[0].command: COPY __key__ {x}__key__: has keys that may lie in different slots, and a \
+             Cluster, or a Pool with distribution ByKey, has them on different servers: give keys.prefix a hash tag, such \
+             as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b"
         ]
     );
     assert!(of_cluster(operations("COPY {__key__}:a {__key__}:b")).is_empty());
+    let of_pool = |distribution: &str| {
+        let pool = json!({"distribution": distribution});
+        let target = json!([{"name": "r", "type": "Pool", "endpoints": ["r:1"], "pool": pool}]);
+        problems(&json!({"workload": operations("COPY __key__ {x}__key__"), "targets": target})).len()
+    };
+    assert_eq!((of_pool("ByKey"), of_pool("Even")), (1, 0));
     let mut several = operations("MGET __key__ __key:2__");
     several["keys"] = json!({"prefix": "{rb}:"});
     assert!(of_cluster(several.clone()).is_empty());

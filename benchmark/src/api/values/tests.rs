@@ -31,5 +31,5 @@ fn sizes_and_contents_are_read() {
 #[test]
 fn times_to_live_are_seconds() {
     let ttl = TtlSpec { min: GoDuration::new("1m"), max: GoDuration::new("24h") };
-    assert_eq!(check_ttl(&ttl, &mut Vec::new()), (60, 86_400));
+    assert_eq!(check_ttl(&ttl, "ttl", &mut Vec::new()), (60, 86_400));
 }

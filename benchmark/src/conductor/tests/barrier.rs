@@ -1,10 +1,13 @@
 //! Tests of preparing, arming and starting.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use redisbench_wire::{FailureReason, ShardFailure};
 
-use super::super::{ConductStage, Ending, JournalError, ShardPresence};
+use super::super::{ConductStage, Ending, JournalError, Reply, ShardPresence};
 use super::{MEASURED, OnLost, Rig};
 
 const NO_TIME: Duration = Duration::from_secs(5);
@@ -109,6 +112,113 @@ fn preload_that_advances_extends_the_time() {
     let begun = rig.now();
     rig.complete(1);
     assert!(rig.since(begun) > long + MEASURED);
+}
+
+/// Whose State calls are counted, by shard.
+fn count_states(rig: &mut Rig) -> Rc<RefCell<BTreeMap<u32, u32>>> {
+    let counts = Rc::new(RefCell::new(BTreeMap::new()));
+    let heard = Rc::clone(&counts);
+    rig.lie = Some(Box::new(move |endpoint, reply| {
+        if matches!(reply, Ok(Reply::State(_))) {
+            *heard.borrow_mut().entry(endpoint.shard).or_default() += 1;
+        }
+        reply
+    }));
+    counts
+}
+
+#[test]
+fn shards_that_cannot_be_reached_do_not_delay_the_others() {
+    let mut rig = Rig::new(20);
+    for shard in 16..20 {
+        rig.shards.shard(shard).reachable = false;
+    }
+    let begun = rig.now();
+    rig.until(|progress| progress.shards.armed == 16);
+    // A dial to a machine that is gone takes 3 s.
+    assert!(rig.since(begun) < Duration::from_secs(2), "{:?}", rig.since(begun));
+    rig.pass(Duration::from_secs(60));
+    for shard in 16..20 {
+        rig.shards.shard(shard).reachable = true;
+    }
+    let back = rig.now();
+    rig.until(|progress| progress.stage == ConductStage::Running);
+    assert!(rig.since(back) < Duration::from_secs(15), "{:?}", rig.since(back));
+}
+
+#[test]
+fn armed_shards_are_asked_rarely_and_never_forgotten() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(2).arms_after = Some(Duration::from_secs(120));
+    let counts = count_states(&mut rig);
+    rig.until(|progress| progress.shards.armed == 2);
+    rig.pass(Duration::from_secs(100));
+    let asked = counts.borrow().get(&0).copied().unwrap_or_default();
+    assert!((15..30).contains(&asked), "{asked} calls in 100 s");
+    rig.complete_all(1);
+    assert!(rig.shards.shard(0).longest_silence < Duration::from_secs(10));
+}
+
+/// With slow calls at different times, some call is in flight at any time.
+#[test]
+fn calls_in_flight_do_not_delay_the_start() {
+    let mut rig = Rig::new(20);
+    rig.config.limits.max_start_skew = Duration::from_secs(10);
+    for index in 0..20 {
+        let mut shard = rig.shards.shard(index);
+        shard.round_trip = Duration::from_millis(500);
+        shard.arms_after = Some(Duration::from_secs(1) + Duration::from_millis(250) * index);
+    }
+    rig.shards.shard(19).arms_after = Some(Duration::from_secs(60));
+    let counts = count_states(&mut rig);
+    rig.until(|progress| progress.shards.armed == 19);
+    counts.borrow_mut().clear();
+    let begun = rig.now();
+    rig.until(|progress| progress.shards.armed == 20);
+    let armed = rig.since(begun);
+    let asked = counts.borrow().iter().filter(|(shard, _)| **shard < 19).map(|(_, asked)| *asked).max().unwrap();
+    assert!((8..14).contains(&asked), "{asked} calls in {armed:?}");
+    rig.until(|progress| progress.stage == ConductStage::Running);
+    assert!(rig.since(begun) < armed + Duration::from_secs(25), "{:?}", rig.since(begun));
+}
+
+#[test]
+fn a_process_that_comes_back_during_a_call_is_not_called_twice() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(0).round_trip = Duration::from_secs(1);
+    rig.shards.shard(2).arms_after = None;
+    let counts = count_states(&mut rig);
+    rig.begin();
+    rig.pass(Duration::from_millis(1_300));
+    for _ in 0..3 {
+        let present = rig.presence[0].clone();
+        rig.set_presence(0, ShardPresence::Absent { why: None });
+        rig.set_presence(0, present);
+    }
+    rig.until(|progress| progress.shards.armed == 2);
+    counts.borrow_mut().clear();
+    rig.pass(Duration::from_secs(60));
+    let asked = counts.borrow().get(&0).copied().unwrap_or_default();
+    assert!((8..12).contains(&asked), "{asked} calls in 60 s");
+}
+
+#[test]
+fn an_armed_shard_that_cannot_be_reached_is_named() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(2).arms_after = Some(Duration::from_secs(30));
+    rig.until(|progress| progress.shards.armed == 2);
+    rig.shards.shard(1).reachable = false;
+    let message = rig.fail().message;
+    assert!(message.starts_with("1 of 3 shards were not armed") && message.contains("; shard 1: "), "{message}");
+}
+
+#[test]
+fn a_process_that_takes_an_armed_ones_place_gets_the_plan() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(2).arms_after = Some(Duration::from_secs(30));
+    rig.until(|progress| progress.shards.armed == 2);
+    rig.replace(0);
+    rig.complete_all(1);
 }
 
 #[test]

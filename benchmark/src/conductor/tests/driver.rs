@@ -32,8 +32,13 @@ impl ShardCalls for Calls {
         }
         sleep(Duration::from_millis(1)).await;
         self.shards.set_now(self.origin.elapsed());
-        let way = self.shards.way(endpoint, call).map_err(|(_, error)| error);
-        let reply = way.and_then(|_| self.shards.answer(endpoint, call));
+        let reply = match self.shards.way(endpoint, call) {
+            Ok(_) => self.shards.answer(endpoint, call),
+            Err((after, error)) => {
+                sleep(after).await;
+                Err(error)
+            }
+        };
         self.counts.lock().unwrap()[1] -= 1;
         reply
     }
@@ -94,6 +99,21 @@ async fn what_user_and_platform_report_reaches_the_conductor() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_abort_reaches_every_shard_although_many_cannot_be_reached() {
+    let mut driven = Driven::begin(&Rig::new(400));
+    driven.until_measuring().await;
+    for shard in (0..400).step_by(4) {
+        driven.calls.shards.shard(shard).reachable = false;
+    }
+    driven.control.send_replace(Control { abort: true });
+    sleep(Duration::from_millis(900)).await;
+    let loaded = (0..400).filter(|shard| shard % 4 != 0 && driven.calls.shards.has_load(*shard)).count();
+    assert_eq!(loaded, 0);
+    let outcome = driven.conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.lost().count()), (&Ending::Aborted, 100));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_conductor_calls_nobody_and_leaves_the_shards_as_they_are() {
     let mut driven = Driven::begin(&Rig::new(2));
     driven.until_measuring().await;
@@ -119,6 +139,19 @@ async fn release_is_repeated_until_every_shard_is_done() {
     assert!(rig.shards.shard(1).released && !releasing.is_finished());
     presence.send_modify(|all| all[1] = ShardPresence::Done);
     releasing.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_exit_costs_no_call_to_the_others() {
+    let rig = Rig::new(50);
+    let (presence, calls) = (watch::Sender::new(rig.presence.clone()), Calls::new(&rig));
+    let releasing = tokio::spawn(release(1, Arc::clone(&calls), presence.subscribe()));
+    for shard in 0..50 {
+        sleep(Duration::from_millis(100)).await;
+        presence.send_modify(|all| all[shard] = ShardPresence::Done);
+    }
+    releasing.await.unwrap();
+    assert_eq!(calls.counts.lock().unwrap()[0], 50);
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,6 +66,8 @@ pub struct FakeShard {
     pub drained: Option<u32>,
     /// Number of calls of `PUT drain`.
     pub drains: u32,
+    /// Number of full snapshots that it sent.
+    pub fulls: u32,
     /// Time of the last call for its state, and the longest time between two.
     pub asked_at: Option<Duration>,
     pub longest_silence: Duration,
@@ -138,7 +140,7 @@ impl FakeShard {
             epoch: self.epoch,
             preparation: Preparation {
                 waiting_for: preloading.and(self.waiting_for.clone()),
-                preloaded_keys: preloading.map_or(0, |(_, at)| {
+                preload_done: preloading.map_or(0, |(_, at)| {
                     self.virtual_time(now).saturating_sub(*at).as_secs() * self.preloads_per_second
                 }),
                 ..Preparation::default()
@@ -153,6 +155,7 @@ impl FakeShard {
             return Err(refused(RefusalCode::WrongPhase));
         }
         self.sequence += 1;
+        self.fulls += u32::from(detail == Detail::Full);
         let window = self.window();
         let until = now.min(window.measure_to_nanoseconds);
         let sent = |from: u64, to: u64| to.saturating_sub(from) * RATE / 1_000_000_000;

@@ -24,6 +24,7 @@ use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
 use crate::conductor::{CallError, Endpoint, Reply, live};
 use crate::measurement::Ending;
+use crate::measurement::parts::Parts;
 use crate::report::measurement::{PIECE_BYTES, PIECES};
 use crate::report::{Finished, STATUS_BYTES, Subject};
 use crate::sample::{self, open_loop, outcome};
@@ -88,7 +89,7 @@ fn snapshot(bytes: &[u8]) {
     shard.keep(hostile.clone());
     let (mut shards, mut course) = ([shard], Course::new(1, 0));
     course.advance(&mut shards);
-    let shown = live::of(&shards, course.history(), 1).unwrap();
+    let shown = live::of(&shards, &Parts::default(), course.history(), 1).unwrap();
     assert_eq!(shown.total.scheduled, hostile.total.scheduled);
 
     let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
@@ -224,7 +225,7 @@ fn states() -> Vec<Vec<u8>> {
         plan_hash: Some(hash()),
         accepted,
         epoch: 3,
-        preparation: Preparation { waiting_for: Some("refused".into()), preload_keys: 9, ..Preparation::default() },
+        preparation: Preparation { waiting_for: Some("refused".into()), preload_commands: 9, ..Preparation::default() },
     };
     let start = Some(AcceptedStart { attempt: 1, start_nanoseconds: 5 });
     vec![

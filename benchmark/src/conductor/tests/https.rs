@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -21,7 +22,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::conductor::client::{CallTimeouts, ShardClient};
-use crate::conductor::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls as _, Unreachable};
+use crate::conductor::{
+    Call, CallCounts, CallError, Endpoint, Reader, Reply, ResultMemory, ShardCalls as _, Unreachable,
+};
 use crate::credential::RunCredential;
 
 pub const RUN: &str = "run";
@@ -172,6 +175,55 @@ async fn a_snapshot_of_another_trial_is_no_data() {
     assert!(client.call(&server.endpoint(), &Call::Snapshot(1, Detail::Live, 0)).await.is_ok());
     let how = unreachable(client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Live, 0)).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("trial")), "{how:?}");
+}
+
+/// A shard whose full snapshot takes this many bytes, and the number of calls for it.
+async fn with_snapshot_of(bytes: usize) -> (Server, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let answer = async move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let mut body = serde_json::to_string(&Answer::new(RUN, "pod", Some(0), super::snapshot(0, 1, 1))).unwrap();
+        body.extend(std::iter::repeat_n(' ', bytes.saturating_sub(body.len())));
+        body
+    };
+    (Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await, calls)
+}
+
+#[tokio::test]
+async fn a_snapshot_longer_than_its_memory_is_read_once_there_is_more() {
+    let memory = Arc::new(ResultMemory::new(32 << 20, 0, 0));
+    let client = client().within(memory.clone());
+    let full = Call::Snapshot(0, Detail::Full, 0);
+    for (bytes, calls) in [(100 << 10, 1), (1 << 20, 2), (1 << 20, 1), (1 << 10, 1), (10 << 20, 2), (20 << 20, 1)] {
+        let (server, counted) = with_snapshot_of(bytes).await;
+        client.call(&server.endpoint(), &full).await.unwrap();
+        assert_eq!(counted.load(Ordering::Relaxed), calls, "{bytes}");
+        assert_eq!(memory.used(), [0, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_live_snapshot_says_nothing_about_full_ones() {
+    let memory = Arc::new(ResultMemory::new(32 << 20, 0, 0));
+    let client = client().within(memory.clone());
+    let (server, calls) = with_snapshot_of(1 << 20).await;
+    client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Live, 0)).await.unwrap();
+    client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Full, 0)).await.unwrap();
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_wait_for_memory_ends_and_is_named() {
+    let memory = Arc::new(ResultMemory::new(2 << 20, 0, 0));
+    let others = [(); 2].map(|()| Reader::of(memory.clone()));
+    let _all = [others[0].read(1 << 20).await, others[1].read(1 << 20).await];
+    let timeouts = CallTimeouts { full_snapshot: Duration::from_millis(200), ..CallTimeouts::default() };
+    let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap().within(memory);
+    let (server, calls) = with_snapshot_of(0).await;
+    let how = unreachable(client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Full, 0)).await.unwrap_err());
+    assert_eq!(how, Unreachable::NoMemory(timeouts.full_snapshot));
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]

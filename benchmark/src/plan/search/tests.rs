@@ -23,7 +23,8 @@ fn compiled(edits: &[(&str, Value)]) -> Plan {
 }
 
 fn line(index: u32, rate: u64, passed: bool) -> TrialLine {
-    let mut search = json!({"ratePerSecond": rate, "outcome": if passed { "Passed" } else { "Failed" }});
+    let outcome = if passed { "Passed" } else { "Failed" };
+    let mut search = json!({"ratePerSecond": rate, "outcome": outcome, "busiestServerBasisPoints": 5_000});
     if !passed {
         search["why"] = "slow".into();
     }
@@ -145,7 +146,7 @@ fn a_step_is_compared_with_the_last_good_one_clearly_below_it() {
         TrialLine { state: TrialOutcome::Aborted, ..at(4, 4_500, true, Some(450)) },
         at(5, 4_600, true, None),
     ];
-    let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds });
+    let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds, server_basis_points: Some(5_000) });
     assert_eq!(GoodStep::below(5_000, &lines), good(4_000, 400));
     assert_eq!(GoodStep::below(4_445, &lines), good(4_000, 400));
     assert_eq!(GoodStep::below(4_444, &lines), good(1_000, 100), "4,000 is more than nine tenths of it");
@@ -153,4 +154,70 @@ fn a_step_is_compared_with_the_last_good_one_clearly_below_it() {
     let climbed = [at(0, 1_000, true, Some(100)), at(1, 2_000, true, Some(200))];
     let step = compiled(&[]).trial(2, &climbed).unwrap().search.unwrap();
     assert_eq!((step.rate, step.good), (4_000, good(2_000, 200)));
+}
+
+/// Three searches, of pipelines in another order than listed, whose capacities differ.
+#[test]
+fn each_cell_has_a_search_and_the_next_begins_when_one_has_its_answer() {
+    let sweep = json!([{"field": "load.pipeline", "values": [1, 4, 16]}]);
+    let edits: [(&str, Value); 2] = [("/spec/sweep", sweep), ("/spec/workload/seed", json!(3))];
+    let plan = compiled(&edits);
+    assert_eq!(plan.count(), 3 * 83);
+    let spec = api::read(&manifest(&edits)).unwrap().spec;
+    let mut lines: Vec<TrialLine> = Vec::new();
+    while let Some(trial) = plan.trial(u32::try_from(lines.len()).unwrap(), &lines) {
+        let pipeline = u64::from(trial.spec.plan.pipeline);
+        assert_eq!(trial.kind.parts(), [format!("load.pipeline={pipeline}")]);
+        let mut line = line(trial.index, rate(&trial.spec), rate(&trial.spec) <= 2_500 * pipeline);
+        line.cell = trial.kind.cell;
+        line.parameters = trial.kind.parameters.iter().cloned().collect();
+        lines.push(line);
+    }
+    let searches = of_searches(&lines);
+    assert_eq!(searches.len(), 3);
+    for search in &searches {
+        let pipeline: u64 = search[0].parameters["load.pipeline"].parse().unwrap();
+        let found = standing(&spec, search).unwrap().answer.unwrap();
+        let capacity = 2_500 * pipeline;
+        let good = found.last_good.unwrap();
+        assert!(good <= capacity && good * 100 >= capacity * 98, "{pipeline}: {found:?}");
+        assert!(search.len() <= 25, "{} steps", search.len());
+    }
+    // A restarted operator continues where the lines end.
+    for index in 0..lines.len() {
+        let again = plan.trial(u32::try_from(index).unwrap(), &lines).unwrap();
+        assert_eq!(Some(again.search.unwrap().rate), lines[index].search.as_ref().map(|step| step.rate_per_second));
+    }
+}
+
+#[test]
+fn a_range_too_wide_for_the_steps_of_each_of_many_searches_is_refused() {
+    let sweep = json!([{"field": "load.pipeline", "values": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}]);
+    let rate = json!({"min": 10, "max": 1_000_000_000, "toleranceBasisPoints": 200});
+    let edits: [(&str, Value); 2] = [("/spec/sweep", sweep.clone()), ("/spec/search/rate", rate)];
+    let found = compile(&api::read(&manifest(&edits)).unwrap().spec, "sample").unwrap_err();
+    let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        ["spec.search.rate.max: 1000000000: is a range that takes up to 39 steps from search.rate.min, 10, with this \
+             tolerance, but each of the 10 searches can take 25: narrow the range, or raise \
+             search.rate.toleranceBasisPoints"]
+    );
+    assert_eq!(compiled(&[("/spec/sweep", sweep)]).count(), 250);
+}
+
+#[test]
+fn a_sweep_of_what_the_search_sets_is_refused() {
+    let edits = [("/spec/sweep", json!([{"field": "load.openLoop.rate", "values": [1_000, 2_000]}]))];
+    let found = compile(&api::read(&manifest(&edits)).unwrap().spec, "sample").unwrap_err();
+    assert!(found[0].to_string().contains("must not be set with search, which sets the rate"), "{found:?}");
+}
+
+#[test]
+fn presets_are_searched_unless_each_request_takes_an_element() {
+    let preset = |names: Value| [("/spec/workload", json!({"preset": names}))];
+    let plan = compiled(&preset(json!(["set", "get"])));
+    assert_eq!((plan.count(), plan.trials().len()), (200, 2));
+    let refused = compile(&api::read(&manifest(&preset(json!(["set", "lpop"])))).unwrap().spec, "sample").unwrap_err();
+    assert_eq!((refused[0].field.as_str(), refused[0].value.as_str()), ("spec.workload.preset", "lpop"));
 }

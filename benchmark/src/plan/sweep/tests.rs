@@ -46,6 +46,19 @@ fn repeats_are_the_same_trial_again_with_an_interval_before_each_but_the_first()
 }
 
 #[test]
+fn the_weight_of_an_operation_can_be_swept() {
+    let sweep = json!([{"field": "workload.operations[1].weight", "values": [5, 50]}]);
+    let operations =
+        json!([{"name": "get", "command": "GET __key__"}, {"name": "set", "command": "SET __key__ __data__"}]);
+    let change = json!({"sweep": sweep, "sweepOrder": "Listed", "workload": {"operations": operations}});
+    let plan = plan(&change);
+    let weights = |trial: &crate::plan::Trial| -> Vec<u32> {
+        trial.spec.plan.workload.operations.iter().map(|operation| operation.weight).collect()
+    };
+    assert_eq!(plan.trials().iter().map(weights).collect::<Vec<_>>(), [[1, 5], [1, 50]]);
+}
+
+#[test]
 fn a_sweep_is_every_combination_once() {
     let sweep =
         json!([{"field": "load.pipeline", "values": [1, 10]}, {"field": "load.connections", "values": [50, 100, 200]}]);
@@ -55,6 +68,30 @@ fn a_sweep_is_every_combination_once() {
     let last = &plan.trials()[5];
     assert_eq!((last.spec.plan.pipeline, last.spec.plan.connections, last.kind.repeat), (10, 200, None));
     assert_eq!(last.title(), "trial 6 of 6, load.pipeline=10, load.connections=200");
+}
+
+#[test]
+fn fields_that_change_together_make_rows_and_no_product() {
+    let paired = json!({
+        "field": "load.pipeline", "values": [1, 10, 100],
+        "with": [{"field": "load.connections", "values": [200, 100, 50]}],
+    });
+    let seeds = json!({"field": "workload.seed", "values": [1, 2]});
+    let plan = plan(&json!({"sweep": [paired, seeds], "sweepOrder": "Listed"}));
+    assert_eq!(values(&plan), ["1/200/1", "1/200/2", "10/100/1", "10/100/2", "100/50/1", "100/50/2"]);
+    let last = &plan.trials()[5];
+    assert_eq!((last.spec.plan.pipeline, last.spec.plan.connections), (100, 50));
+    assert_eq!(last.title(), "trial 6 of 6, load.pipeline=100, load.connections=50, workload.seed=2");
+    let short = json!({
+        "field": "load.pipeline", "values": [1, 10, 100], "with": [{"field": "load.connections", "values": [200, 100]}],
+    });
+    assert_eq!(
+        refused(&json!({"sweep": [short]})),
+        [
+            "spec.sweep[0].with: must each have 3 values, one for each of the first field, because they change together; one \
+             has 2: add or remove values"
+        ]
+    );
 }
 
 #[test]
@@ -173,8 +210,8 @@ fn plans_that_are_too_large_are_refused_with_their_size() {
     assert_eq!(
         refused(&json!({"sweep": sweep, "repeats": {"count": 5}})),
         [
-            "spec: sweep (64) x targets (1) x workload.preset (1) x repeats.count (5) make 320 trials, the maximum is 250: \
-          remove values, or lower repeats.count"
+            "spec: sweep x targets or clients x workload.preset x repeats.count make 320 trials, the maximum is 250: remove values, or \
+             lower repeats.count"
         ]
     );
     let most = plan(&json!({"sweep": [{"field": "workload.seed", "values": many(25)}], "repeats": {"count": 10}}));
@@ -249,4 +286,12 @@ fn sweeps_and_comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let mut object = sample::object();
     merge(&mut object["spec"], two_targets(&json!({"baseline": "direct"})));
     sample::assert_problems(sample::refused, &object, include_str!("cases.txt"));
+}
+
+#[test]
+fn a_problem_of_a_client_names_its_place_in_the_list() {
+    let clients = json!([{"name": "a", "type": "Engine"}, {"name": "b", "type": "Fred", "pool": {"type": "Bb8"}}]);
+    let change = json!({"load": {"clients": clients}, "comparison": {"baseline": "a"}, "repeats": {"count": 5}});
+    let found = refused(&change);
+    assert!(found.len() == 1 && found[0].starts_with("spec.load.clients[1].pool.type: Bb8"), "{found:?}");
 }

@@ -85,4 +85,10 @@ fn what_cannot_be_a_baseline_is_refused_with_the_way_out() {
     (swept.0.sweep, swept.1.spec.sweep) = (sweep.clone(), sweep);
     assert_eq!(check(&swept.0, "before", Some(&swept.1)), Ok(()));
     assert!(refused(&spec, Some(&swept.1)).contains("has a different load: spec."));
+    let weights: Vec<crate::api::experiment::SweepSpec> =
+        serde_json::from_value(json!([{"field": "workload.operations[0].weight", "values": [1, 2]}])).unwrap();
+    let mut weighed = (spec, finished([1; 5]));
+    (weighed.0.sweep, weighed.1.spec.sweep) = (weights.clone(), weights);
+    weighed.1.spec.workload.operations[0].weight += 1;
+    assert_eq!(check(&weighed.0, "before", Some(&weighed.1)), Ok(()));
 }

@@ -13,6 +13,7 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
     let mut outcome = outcome(vec![with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts)]);
     outcome.of = 4;
     let kind = Of {
+        client: None,
         target: None,
         cold: false,
         preset: None,
@@ -22,6 +23,10 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
     };
     let trial = plan::Trial { index, of: 4, kind, ..crate::sample::trial(spec) };
     Finished::of("sample", "run", &trial, outcome).unwrap()
+}
+
+fn cells(trials: &[TrialLine]) -> Vec<CellResult> {
+    super::cells(&crate::api::read(&crate::sample::object()).unwrap().spec, trials)
 }
 
 /// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms, the second time with twice as many requests.

@@ -14,8 +14,21 @@ fn judged(objective: Objective, outcome: &Outcome) -> SearchStep {
 }
 
 fn judged_after(good: Option<GoodStep>, objective: Objective, outcome: &Outcome) -> SearchStep {
+    judged_of(&json!(null), good, objective, outcome)
+}
+
+/// The same for `client`, unless it is null.
+fn judged_of(
+    client: &serde_json::Value,
+    good: Option<GoodStep>,
+    objective: Objective,
+    outcome: &Outcome,
+) -> SearchStep {
     let count = u32::try_from(outcome.shards.len()).unwrap();
-    let load = json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s", "warmup": "2s"});
+    let mut load = json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s", "warmup": "2s"});
+    if client.is_object() {
+        load["clients"] = json!([client]);
+    }
     let spec = spec(count, &load);
     let merged = merge(&spec.plan, outcome).unwrap().unwrap();
     let judged = verdict::verdict(&spec, outcome, &merged);
@@ -96,7 +109,8 @@ fn what_fails_while_the_rate_is_met_is_limited_by_a_full_server() {
 /// grew by more than the rate explains.
 #[test]
 fn a_server_near_its_end_is_told_by_the_last_good_step() {
-    let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds });
+    let good_at = |rate, mean_nanoseconds, share| Some(GoodStep { rate, mean_nanoseconds, server_basis_points: share });
+    let good = |rate, mean_nanoseconds| good_at(rate, mean_nanoseconds, None);
     let nearly = |busy: u32, interface: &str| {
         let mut slow = snapshot(0, &values(101));
         slow.servers = Some(servers(busy));
@@ -114,6 +128,11 @@ fn a_server_near_its_end_is_told_by_the_last_good_step() {
     assert_eq!(told(good(800, 800_000), nearly(8_000, Interface::LOOPBACK)), unknown, "times grew as the rate did");
     assert_eq!(told(good(800, 1_040_000), nearly(8_000, Interface::LOOPBACK)), unknown, "times did not grow");
     assert_eq!(told(None, nearly(8_000, Interface::LOOPBACK)), unknown, "nothing to compare with");
+    // The rate grew by a quarter, so the server's work must have grown by an eighth.
+    let after = |share| told(good_at(800, 700_000, Some(share)), nearly(8_100, Interface::LOOPBACK));
+    assert_eq!(after(7_200), server);
+    assert_eq!(after(7_201), unknown, "the server was as busy at the lower rate");
+    assert_eq!(after(8_500), unknown, "it was busier at the lower rate");
     assert_eq!(told(good(800, 700_000), nearly(7_400, Interface::LOOPBACK)), unknown, "the server had time");
     assert_eq!(told(good(800, 700_000), nearly(8_000, "eth0")), unknown, "the link may have been full");
     let mut forked = nearly(8_000, Interface::LOOPBACK);
@@ -145,7 +164,7 @@ fn why(limited_by: LimitedBy) -> Why {
 fn what_was_found_is_said_in_a_sentence() {
     let bad = Bad { rate: 10_100, times: 2, why: why(LimitedBy::Target) };
     let told = |ending, good: Option<u64>| {
-        let answer = search::Answer { ending, last_good: good, first_bad: Some(bad.clone()), contradicted: 1 };
+        let answer = Answer { ending, last_good: good, first_bad: Some(bad.clone()), contradicted: 1 };
         let standing = Standing { objective: P99, answer: Some(answer), good: None, bad: None };
         result(&standing, 20)
     };
@@ -175,7 +194,7 @@ fn what_was_found_is_said_in_a_sentence() {
 fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
     let told = |limited_by| {
         let bad = Some(Bad { rate: 10_100, times: 1, why: why(limited_by) });
-        let answer = search::Answer { ending: Ending::NotConfirmed, last_good: None, first_bad: bad, contradicted: 0 };
+        let answer = Answer { ending: Ending::NotConfirmed, last_good: None, first_bad: bad, contradicted: 0 };
         result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
     };
     assert!(told(LimitedBy::GeneratorCPU).contains("add shards"), "{}", told(LimitedBy::GeneratorCPU));
@@ -195,7 +214,7 @@ const AT_OUR_END: [(LimitedBy, &str); 3] = [
 
 fn over(ending: Ending<Why>, good: Option<u64>, limited_by: LimitedBy) -> SearchResult {
     let bad = Some(Bad { rate: 10_100, times: 2, why: why(limited_by) });
-    let answer = search::Answer { ending, last_good: good, first_bad: bad, contradicted: 0 };
+    let answer = Answer { ending, last_good: good, first_bad: bad, contradicted: 0 };
     result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20)
 }
 
@@ -269,8 +288,10 @@ fn of_two_failures_the_more_telling_one_counts() {
                        "rate": {"min": 1000, "max": 1100, "toleranceBasisPoints": 2000}},
             "shards": {"count": 1},
         }));
-        let lines: Vec<TrialLine> = serde_json::from_value(lines).unwrap();
-        let found = found(&spec.unwrap(), &lines).unwrap();
+        let mut status =
+            RedisBenchmarkStatus { trials: serde_json::from_value(lines).unwrap(), ..RedisBenchmarkStatus::default() };
+        set_searches(&mut status, &spec.unwrap());
+        let found = status.search.unwrap();
         assert_eq!(found.why.as_deref(), Some(format!("{:?}", found.limited_by.unwrap()).as_str()));
         (found.ending.unwrap(), found.limited_by.unwrap())
     };
@@ -285,13 +306,18 @@ fn of_two_failures_the_more_telling_one_counts() {
 /// One shard of three is too few to limit the throughput, and more than enough to cause the slowest hundredth.
 #[test]
 fn a_shard_without_a_processor_explains_a_slow_quantile() {
-    let with = |waiting: u32, busy: u32| {
+    let of = |client: serde_json::Value, waiting: u32, busy: u32| {
         let mut shards: Vec<_> = (0..3).map(|shard| snapshot(shard, &values(101))).collect();
         shards[1].generator.longest_waiting_worker_millionths = waiting;
         shards[0].servers = Some(servers(busy));
-        let failed = judged(P99, &outcome(shards));
+        let failed = judged_of(&client, None, P99, &outcome(shards));
         (failed.outcome, failed.limited_by.unwrap())
     };
+    let with = |waiting, busy| of(json!(null), waiting, busy);
+    // A client under test that is busy has its highest rate.
+    assert_eq!(of(json!({"name": "f", "type": "Fred"}), 500_000, 2_000), (StepOutcome::Failed, LimitedBy::Client));
+    let engine = json!({"name": "e", "type": "Engine"});
+    assert_eq!(of(engine, 500_000, 2_000), (StepOutcome::Failed, LimitedBy::GeneratorCPU));
     assert_eq!(with(500_000, 2_000), (StepOutcome::Failed, LimitedBy::GeneratorCPU));
     assert_eq!(with(0, 2_000), (StepOutcome::Failed, LimitedBy::Unknown));
     assert_eq!(with(500_000, 9_900), (StepOutcome::Failed, LimitedBy::Target));
@@ -322,6 +348,7 @@ fn a_step_is_said_in_a_line() {
             why: failed.then_some(message),
             limited_by: limited_by.filter(|_| failed),
             component: None,
+            busiest_server_basis_points: None,
         })
     };
     assert_eq!(step(StepOutcome::Passed, Some(2)), " at 12,345/s: passed, 2 of 3 times");
@@ -329,4 +356,89 @@ fn a_step_is_said_in_a_line() {
         step(StepOutcome::Failed, None),
         " at 12,345/s: failed: p99 was 5.00 ms, the maximum is 2.00 ms, limited by Target"
     );
+}
+
+/// Searches of a spec with `change`, whose steps pass up to the capacity of their trial. At the limit of the generator, if it is limited.
+fn searched(change: serde_json::Value, capacity: impl Fn(&plan::Trial) -> (u64, LimitedBy)) -> RedisBenchmarkStatus {
+    let mut object = crate::sample::object();
+    object["spec"]["load"] = json!({"type": "OpenLoop", "connections": 8, "warmup": "2s"});
+    object["spec"]["search"] =
+        json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}});
+    redisbench_testkit::api_server::merge(&mut object["spec"], change);
+    let spec = crate::api::read(&object).unwrap().spec;
+    let plan = plan::compile(&spec, "sample").unwrap();
+    let mut status = RedisBenchmarkStatus::default();
+    while let Some(trial) = plan.trial(u32::try_from(status.trials.len()).unwrap(), &status.trials) {
+        let (rate, (capacity, limit)) = (trial.search.unwrap().rate, capacity(&trial));
+        let step = if rate <= capacity {
+            json!({"ratePerSecond": rate, "outcome": "Passed"})
+        } else {
+            json!({"ratePerSecond": rate, "outcome": "Failed", "why": "slow", "limitedBy": limit})
+        };
+        let line = json!({
+            "index": trial.index, "state": "Completed", "attempt": 1, "search": step, "cell": trial.kind.cell,
+            "repeat": trial.kind.repeat, "target": trial.kind.target, "achievedPerSecond": rate, "p99Nanoseconds": 1_000,
+            "parameters": trial.kind.parameters.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "requests": {"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0},
+        });
+        status.trials.push(serde_json::from_value(line).unwrap());
+        set_searches(&mut status, &spec);
+    }
+    super::super::repeats::set_repeats(&mut status, &spec);
+    super::super::comparison::set_comparison(&mut status, &spec);
+    status
+}
+
+#[test]
+fn each_of_several_searches_has_its_own_result_in_the_status() {
+    let change = json!({"sweep": [{"field": "load.pipeline", "values": [1, 4]}], "sweepOrder": "Listed"});
+    let status = searched(change, |trial| match trial.spec.plan.pipeline {
+        1 => (5_000, LimitedBy::Target),
+        _ => (20_000, LimitedBy::GeneratorCPU),
+    });
+    assert_eq!(status.search, None);
+    let [one, four] = &status.searches[..] else { panic!("{:?}", status.searches) };
+    assert_eq!((one.setting().as_str(), one.cell, one.repeat), ("load.pipeline=1", 0, None));
+    assert_eq!((one.result.ending, one.result.limited_by), (Some(SearchEnding::Found), Some(LimitedBy::Target)));
+    assert!((4_900..=5_000).contains(&one.result.last_good_per_second.unwrap()), "{one:?}");
+    assert_eq!(
+        (four.setting().as_str(), four.result.ending),
+        ("load.pipeline=4", Some(SearchEnding::GeneratorLimited))
+    );
+    assert_eq!(one.steps + four.steps, u32::try_from(status.trials.len()).unwrap());
+    let said = sentence(&status.searches);
+    assert_eq!(said, "load.pipeline=1: 5.00k/s; load.pipeline=4: >= 20.0k/s");
+    let mut verdict =
+        Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None };
+    conclude_all(&status.searches, &mut verdict);
+    assert_eq!(
+        (verdict.value, verdict.limited_by, verdict.reasons.len()),
+        (VerdictValue::Degraded, LimitedBy::Unknown, 1)
+    );
+    assert!(
+        verdict.reasons[0].message.starts_with("load.pipeline=4: the load generator ended the search"),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn targets_are_compared_by_the_rates_that_their_searches_found() {
+    let target = |name: &str| json!({"name": name, "type": "Standalone", "endpoints": [format!("{name}:6379")]});
+    let change = json!({
+        "targets": [target("direct"), target("proxy")], "comparison": {"baseline": "direct"}, "repeats": {"count": 5},
+    });
+    let status = searched(change, |trial| {
+        let noise = u64::from(trial.kind.repeat.unwrap()) * 40;
+        let capacity = if trial.kind.target.as_deref() == Some("proxy") { 8_000 } else { 10_000 };
+        (capacity + noise, LimitedBy::Target)
+    });
+    assert_eq!(status.searches.len(), 10);
+    let [found] = &status.comparison[..] else { panic!("{:?}", status.comparison) };
+    assert_eq!((found.target.as_str(), found.pairs, found.left_out), ("proxy", 5, 0));
+    assert_eq!(format!("{:?}", found.outcome), "Slower");
+    let [rate] = &found.metrics[..] else { panic!("{:?}", found.metrics) };
+    assert!((780_000..820_000).contains(&rate.ratio_millionths.unwrap()), "{rate:?}");
+    // The repeats have the rates found, not those of the steps.
+    let means: Vec<_> = status.repeats.iter().map(|cell| cell.throughput.unwrap().mean_per_second).collect();
+    assert!((9_800..=10_200).contains(&means[0]) && (7_800..=8_200).contains(&means[1]), "{means:?}");
 }

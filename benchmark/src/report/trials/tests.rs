@@ -3,10 +3,10 @@ use serde_json::json;
 use super::super::repeats::{Experiment, Together, cells};
 use super::*;
 use crate::api::RedisBenchmark;
-use crate::api::experiment::MOST_TRIALS;
 use crate::api::experiment::sweepable_fields;
+use crate::api::experiment::{MOST_SWEPT, MOST_TRIALS};
 use crate::api::preset::PRESETS;
-use crate::api::status::{Artifact, VerificationResult};
+use crate::api::status::{Artifact, SearchStep, StepOutcome, VerificationResult};
 use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
 use crate::sample::{open_loop, outcome, snapshot, subject};
@@ -81,22 +81,24 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
     assert_eq!(verified([0, 7, 0]), told(("False", "trial 2 of 3: 500 replies were checked: 7 lost writes")));
 }
 
-/// Lines of a run of `most` trials with 10 repeats of each cell, in which every text has its maximum length.
-fn long_lines(most: u32) -> Vec<TrialLine> {
+/// Lines of a run of `most` trials with 10 repeats of each cell and this number of swept fields, in which every text has its maximum
+/// length.
+fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
     let last = finished(most - 1, most);
     // A million requests per second for eleven days.
     let many = 1_000_000_000_000;
     let requests =
         TrialRequests { scheduled: many, succeeded: many, errors: many, unsent: many, in_flight: many, unknown: many };
     let mut fields = sweepable_fields();
-    // The fields with the longest names that can be combined.
+    // The fields with the longest names that can be combined: at most one pattern of keys has fields.
+    fields.retain(|field| !field.contains(".gaussian.") && !field.contains(".zipf."));
     fields.sort_by_key(|field| std::cmp::Reverse(field.len()));
     let field = |field: &String| (field.clone(), "1000000000000".to_owned());
     let preset = PRESETS.iter().map(|preset| preset.name).max_by_key(|name| name.len()).unwrap();
     let line = |index| TrialLine {
         index,
         preset: Some(preset.to_owned()),
-        parameters: fields[..3].iter().map(field).collect(),
+        parameters: fields[..swept].iter().map(field).collect(),
         cell: index % (most / 10),
         repeat: Some(index / (most / 10)),
         attempt: 1_000,
@@ -110,7 +112,7 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
         failed_thresholds: 64,
         limited_by: Some(LimitedBy::GeneratorNetwork),
         verdict: Some(VerdictValue::Degraded),
-        why: Some("w".repeat(WHY_OF_MANY_BYTES)),
+        why: Some("w".repeat(why_bytes(most, swept))),
         ..last.line.clone().unwrap()
     };
     (0..most).map(line).collect()
@@ -142,6 +144,7 @@ fn long_name(target: u32) -> String {
 
 /// The status at the end of a run with these lines.
 fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchmarkStatus {
+    let most_bytes = if benchmark.spec.search.is_some() { 320 << 10 } else { 256 << 10 };
     let most = u32::try_from(lines.len()).unwrap();
     let mut last = finished(most - 1, most);
     let whole = Measurement::read(last.pieces.iter().map(|(_, piece)| piece.as_str())).unwrap();
@@ -157,13 +160,13 @@ fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchm
     let mut together = Together::default();
     together.add(&whole).unwrap();
     let mut experiment = Experiment::default();
-    for cell in cells(&status.trials) {
+    for cell in cells(&benchmark.spec, &status.trials) {
         experiment.add(cell, Some(&together)).unwrap();
     }
     experiment.tell(&mut status);
     assert_eq!(crate::api::status_problems(&status), []);
     let bytes = serde_json::to_vec(&status).unwrap().len();
-    assert!(bytes <= 256 << 10, "{bytes} bytes");
+    assert!(bytes <= most_bytes, "{bytes} bytes");
     status
 }
 
@@ -171,9 +174,41 @@ fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchm
 fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
     let most = u32::try_from(MOST_TRIALS).unwrap();
-    let status = largest(&benchmark, long_lines(most));
-    // Omitted entries are counted, and listed in the artifact.
-    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
+    for swept in 0..=usize::try_from(MOST_SWEPT).unwrap() {
+        let status = largest(&benchmark, long_lines(most, swept));
+        // Omitted entries are counted, and listed in the artifact.
+        assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
+    }
+}
+
+#[test]
+fn the_most_searches_fit_as_well() {
+    let mut object = crate::sample::object();
+    object["spec"]["load"] = json!({"type": "OpenLoop", "connections": 8, "warmup": "2s"});
+    object["spec"]["search"] =
+        json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}});
+    object["spec"]["sweep"] = json!([{"field": "load.pipeline", "values": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}]);
+    let benchmark = crate::api::read(&object).unwrap();
+    let most = u32::try_from(MOST_TRIALS).unwrap();
+    for swept in 0..=usize::try_from(MOST_SWEPT).unwrap() {
+        let step = SearchStep {
+            rate_per_second: 1_000_000_000,
+            confirmation: Some(3),
+            outcome: StepOutcome::Failed,
+            why: Some("w".repeat(160)),
+            limited_by: Some(LimitedBy::GeneratorNetwork),
+            component: Some("c".repeat(288)),
+            busiest_server_basis_points: Some(10_000),
+        };
+        let searched = |line: TrialLine| TrialLine {
+            cell: line.index / 25,
+            repeat: None,
+            search: Some(search::fitted(step.clone(), most, swept)),
+            ..line
+        };
+        let status = largest(&benchmark, long_lines(most, swept).into_iter().map(searched).collect());
+        assert_eq!(status.searches.len(), 10);
+    }
 }
 
 #[test]
@@ -188,10 +223,13 @@ fn the_largest_comparison_fits_as_well() {
     object["spec"]["comparison"] = json!({"baseline": long_name(0)});
     object["spec"]["repeats"] = json!({"count": 5});
     // These numbers give the most trials, and the most results.
-    for (targets, settings, results) in [(2, 25, 25), (7, 7, 42), (8, 6, 42)] {
+    let most = usize::try_from(MOST_SWEPT).unwrap();
+    for (targets, settings, results, swept) in
+        [(2, 25, 25, most), (2, 25, 25, FIELDS), (7, 7, 42, most), (8, 6, 42, most)]
+    {
         object["spec"]["targets"] = (0..targets).map(named).collect();
         let benchmark = crate::api::read(&object).unwrap();
-        let status = largest(&benchmark, compared(long_lines(targets * settings * 5), targets));
+        let status = largest(&benchmark, compared(long_lines(targets * settings * 5, swept), targets));
         assert_eq!(status.comparison.len() as u64 + status.comparison_left_out, results);
         assert!(status.comparison.iter().all(|one| one.metrics.len() == 5 && one.pairs == 5));
         assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(targets * settings));

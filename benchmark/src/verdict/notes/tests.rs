@@ -1,3 +1,4 @@
+use redisbench_wire::plan::Preload;
 use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
@@ -31,6 +32,17 @@ fn reads_of_nothing_are_a_note_unless_something_should_be_there() {
     assert_eq!(told(&spec, 10_000), None, "what writes may answer with nil");
     plan(&mut spec).workload.operations[0].arguments[0] = vec![Part::Literal("hget".into())];
     assert!(told(&spec, 10_000).is_some());
+    let written = |spec: &mut Validated, count| {
+        let own = plan(spec);
+        let keys = redisbench_wire::plan::Keys { count, ..own.workload.keys.clone() };
+        let arguments = vec![vec![Part::Literal("HSET".into())], vec![Part::Key]];
+        own.preload_steps = vec![PreloadStep { keys, arguments, rounds: 1, writes: true }];
+    };
+    let count = spec.plan.workload.keys.count;
+    written(&mut spec, count);
+    assert_eq!(told(&spec, 10_000), None);
+    written(&mut spec, count + 1);
+    assert!(told(&spec, 10_000).is_some(), "other keys are preloaded");
     plan(&mut spec).preload = Preload::Always;
     assert_eq!(told(&spec, 10_000), None);
 }

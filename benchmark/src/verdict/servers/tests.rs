@@ -3,6 +3,7 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{
     Generator, Interface, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Tally,
 };
+use redisbench_wire::strain::{Shares, Strain};
 use redisbench_wire::topology::{Outage, SlotRange};
 
 use crate::api::Validated;
@@ -146,6 +147,37 @@ fn the_busiest_server_is_the_limit_if_it_is_full() {
     };
     assert_eq!(judge(vec![busy(9_499), busy(100)]), (LimitedBy::Unknown, None));
     assert_eq!(judge(vec![busy(9_500), hot]), (LimitedBy::Target, Some("hot/MainThread".into())));
+}
+
+/// Ten seconds at 1,000 requests per second, of which the last two ask for 2,000. The server was full for this long.
+fn ramp(full_milliseconds: u64) -> (Validated, Outcome) {
+    let stage = |length: &str, rate: u64| serde_json::json!({"duration": length, "rate": {"from": rate, "to": rate}});
+    let spec = spec(1, &serde_json::json!({"type": "OpenLoop", "stages": [stage("8s", 1_000), stage("2s", 2_000)]}));
+    let mut node = busy(6_000);
+    node.cpu.as_mut().unwrap().full_nanoseconds = full_milliseconds * SECOND / 1_000;
+    let mut snapshot = snapshot(0, &vec![SECOND / 1000; 10_000]);
+    snapshot.servers = Some(ServerStats { nodes: vec![node], not_compared: Vec::new() });
+    (spec, outcome(vec![snapshot]))
+}
+
+#[test]
+fn a_server_that_was_full_while_requests_fell_behind_is_the_limit() {
+    let limit = |(spec, outcome): &(Validated, Outcome)| {
+        let verdict = judged(spec, outcome);
+        (verdict.limited_by, verdict.component)
+    };
+    assert_eq!(limit(&ramp(1_800)), (LimitedBy::Target, Some("abc/MainThread".into())));
+    assert_eq!(limit(&ramp(1_799)), (LimitedBy::Unknown, None), "requests fell behind for longer");
+    assert_eq!(limit(&(closed(), ramp(1_800).1)), (LimitedBy::Unknown, None), "nothing tells what limited the rest");
+    let (_, outcome) = ramp(1_800);
+    assert_eq!(limit(&(crate::sample::open_loop(1), outcome)), (LimitedBy::Rate, None));
+    let (spec, mut outcome) = ramp(1_800);
+    let mut strain = Strain::default();
+    for second in 0..10 {
+        strain.push(Shares { busiest_worker: if second < 9 { 5_000 } else { 9_900 }, ..Shares::default() }, SECOND);
+    }
+    outcome.shards[0].snapshot.as_mut().unwrap().generator.strain = Some(strain);
+    assert_eq!(limit(&(spec, outcome)), (LimitedBy::Unknown, None), "so was a worker, for half of that time");
 }
 
 #[test]

@@ -200,7 +200,10 @@ fn what_the_shards_of_a_machine_wait_in_a_second_adds_up() {
     let message = &verdict.reasons[0].message;
     assert!(message.starts_with("20 of 20 shards lacked processor time now and then"), "{message}");
     assert!(
-        message.contains("on n1 0.02 workers waited for each processor on average (25 % of the worst second"),
+        message.contains(
+            "on n1 0.02 workers waited for each processor on average (0.25 in the worst second, 31.0 s after the measurement \
+             began; 0.20 or more for 8.3 % of the time)"
+        ),
         "{message}"
     );
     let worst = WorstSecond { lack: Lack::Machine, after_milliseconds: 31_000, percent: 25, beyond_basis_points: 833 };
@@ -240,4 +243,9 @@ fn absurd_shares_are_still_shares() {
     let mut shard = shard(0, 0, 60, Some(strain([absurd; 60])));
     shard.generator.host = "n1".into();
     assert_eq!(told(shard).unwrap().0, VerdictValue::Degraded);
+}
+
+#[test]
+fn a_load_that_measured_nothing_waited_for_nothing() {
+    assert_eq!((share(5, 0), share(1, 4), share(u64::MAX, 1)), (0, 250_000, u64::MAX));
 }

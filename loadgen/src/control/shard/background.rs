@@ -1,4 +1,4 @@
-//! Tasks that run beside the driver and report results to it.
+//! Tasks that run beside the shard's loop and report results to it.
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use super::Shard;
+use crate::control::driver::Driver;
 use crate::control::trial::{Accepted, Action, refusal};
-use crate::engine::{Engine, monotonic_nanoseconds};
+use crate::engine::monotonic_nanoseconds;
 use crate::target::{ServerView, ServerWatch};
 
 /// An answer and the trial that it refers to.
@@ -29,7 +30,7 @@ pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
 #[derive(Debug)]
 pub struct Sources {
     /// The measurement.
-    pub engine: Arc<Engine>,
+    pub driver: Arc<dyn Driver>,
     /// The servers' statistics, if the plan asks for them.
     pub servers: Option<ServerView>,
     /// True if nothing but the load was sent until now, so that the servers' counters belong to the load.
@@ -88,10 +89,10 @@ impl Shard {
             Call::Snapshot(trial, detail, reply) => {
                 let allowed = self.trial.snapshot(now, trial, detail);
                 let sources = allowed.and_then(|()| {
-                    let engine = self.engine.clone();
-                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
+                    let driver = self.driver.clone();
+                    let driver = driver.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                     let servers = self.servers.as_ref().map(ServerWatch::view);
-                    Ok(Sources { engine, servers, load_was_last: self.trial.load_was_last() })
+                    Ok(Sources { driver, servers, load_was_last: self.trial.load_was_last() })
                 });
                 send(reply, Some(trial), sources);
             }
@@ -106,10 +107,10 @@ impl Shard {
             Call::Drain(request, reply) => {
                 let accepted = self.trial.drain(now, request);
                 let answer = self.state_after(accepted);
-                let (trial, engines) = (self.trial.index(), self.engines.clone());
+                let (trial, ending) = (self.trial.index(), self.ending.clone());
                 // A repeated call waits again: no answer is sent while a connection is open.
                 tokio::spawn(async move {
-                    engines.wait().await;
+                    ending.wait().await;
                     send(reply, trial, answer);
                 });
             }

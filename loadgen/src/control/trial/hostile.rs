@@ -65,7 +65,7 @@ fn requests(bytes: &[u8]) {
             let mut room = vec![0; workload.longest() + Workload::SLACK];
             assert!(workload.encode(k, draw.operation, &mut room) <= workload.longest());
         }
-        let _ = workload.preload(&plan);
+        let _ = workload.preload_walks(&plan);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Reactions to progress of the target and the engine, and to limits.
 
-use redisbench_wire::plan::Preload;
 use redisbench_wire::{ProbeState, ShardFailure};
 
-use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_keys};
+use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_preload};
 use crate::control::exit::Exit;
 
 /// How long an obstacle may last before the shard was first armed. Long enough for a server that is starting, short enough to report a
@@ -35,13 +34,13 @@ impl Trial {
                 self.phase = Phase::Preparing(Step::Connect);
             }
             (Event::Connected { ready, wanted }, _) => return self.connected(now, ready, wanted),
-            (Event::Preloading { keys }, Phase::Preparing(Step::Preload)) => {
-                self.preparation.preloaded_keys = keys;
+            (Event::Preloading { commands }, Phase::Preparing(Step::Preload)) => {
+                self.preparation.preload_done = commands;
                 self.clear_obstacle();
             }
             (Event::Preloaded, Phase::Preparing(Step::Preload)) => {
                 self.preloaded = true;
-                self.preparation.preloaded_keys = self.preparation.preload_keys;
+                self.preparation.preload_done = self.preparation.preload_commands;
                 self.settle(now);
             }
             (Event::Cleanup(state), _) => self.cleanup = self.cleanup.take().map(|_| state),
@@ -94,11 +93,15 @@ impl Trial {
             return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no call from the conductor"));
         };
         let limits = plan.limits;
-        let armed = self
-            .armed_since
-            .map(|since| (since.saturating_add(limits.armed_nanoseconds), "limits.armed: armed without a start"));
+        let armed = self.armed_since.map(|since| {
+            (since.saturating_add(limits.armed_nanoseconds), "limits.armed: armed without a start or a call")
+        });
         match self.phase {
-            Phase::Idle | Phase::Armed => armed,
+            Phase::Idle => armed,
+            // The conductor may wait for other shards. It bounds that time itself.
+            Phase::Armed => {
+                armed.map(|(deadline, limit)| (deadline.max(without_contact(limits.armed_nanoseconds)), limit))
+            }
             Phase::Preparing(_) => {
                 let contact =
                     (without_contact(limits.armed_nanoseconds), "preparing without a call from the conductor");
@@ -149,15 +152,19 @@ impl Trial {
 
     /// All connections are lost, so the server may have restarted without its data.
     fn doubt_keys(&mut self) {
-        let Some((plan, _)) = self.plan.as_ref().filter(|(plan, _)| plan.preload != Preload::None) else { return };
-        self.preparation.preload_keys = share_of_keys(plan);
-        self.preparation.preloaded_keys = 0;
+        let Some((plan, _)) = self.plan.as_ref().filter(|(plan, _)| plan.has_preload()) else { return };
+        self.preparation.preload_commands = share_of_preload(plan);
+        self.preparation.preload_done = 0;
         self.preloaded = false;
     }
 
-    /// Arms the shard if all connections are ready, otherwise returns to connecting.
+    /// Arms the shard if all connections are ready, otherwise returns to connecting. Calls may have kept the shard armed for longer than
+    /// the limit, so the time to connect again counts from here.
     pub(super) fn settle(&mut self, now: u64) {
         if self.preparation.connected < self.preparation.connections {
+            if self.phase == Phase::Armed {
+                self.armed_since = Some(now);
+            }
             self.phase = Phase::Preparing(Step::Connect);
             return;
         }

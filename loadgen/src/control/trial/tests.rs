@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use redisbench_wire::plan::TrialPlan;
+use redisbench_wire::plan::{Preload, TrialPlan};
 
 use super::progress::{IDLE_LIMIT_NANOSECONDS, PATIENCE_NANOSECONDS};
 use super::*;
@@ -127,21 +127,24 @@ fn the_way_to_a_result() {
 #[test]
 fn progress_is_told() {
     let mut trial = preparing();
-    assert_eq!(trial.state().preparation, Preparation { connections: 4, preload_keys: 3, ..Preparation::default() });
+    assert_eq!(
+        trial.state().preparation,
+        Preparation { connections: 4, preload_commands: 3, ..Preparation::default() }
+    );
     trial.observe(0, Event::TargetReady);
     trial.observe(0, Event::Obstacle(failure(FailureReason::Unreachable)));
     assert_eq!(trial.state().preparation.waiting_for.as_deref(), Some("why"));
     trial.observe(0, ALL);
-    trial.observe(0, Event::Preloading { keys: 2 });
+    trial.observe(0, Event::Preloading { commands: 2 });
     let preparation = trial.state().preparation;
-    assert_eq!((preparation.connected, preparation.preloaded_keys, preparation.waiting_for), (4, 2, None));
+    assert_eq!((preparation.connected, preparation.preload_done, preparation.waiting_for), (4, 2, None));
 }
 
 #[test]
 fn without_preload_connections_arm() {
     let trial = without_preload(plan());
     assert_eq!(phase(&trial), ShardPhase::Armed);
-    assert_eq!(trial.state().preparation.preload_keys, 0);
+    assert_eq!(trial.state().preparation.preload_commands, 0);
 }
 
 #[test]
@@ -335,11 +338,27 @@ fn broken_connections_disarm_and_mended_ones_arm_again() {
 }
 
 #[test]
+fn a_connection_that_breaks_late_gets_the_whole_limit() {
+    let mut trial = armed();
+    // Calls keep it armed for longer than the limit.
+    for minute in 1..=20 {
+        trial.contact(minute * 60 * SECOND);
+        assert_eq!(trial.tick(minute * 60 * SECOND), []);
+    }
+    trial.observe(1_201 * SECOND, SOME);
+    assert_eq!(trial.tick(1_201 * SECOND), []);
+    trial.contact(1_202 * SECOND);
+    assert_eq!(trial.deadline(), Some(1_801 * SECOND));
+    trial.observe(1_203 * SECOND, ALL);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+}
+
+#[test]
 fn a_target_that_was_wholly_gone_while_armed_is_preloaded_again() {
     let none = Event::Connected { ready: 0, wanted: 4 };
     let mut trial = armed();
     assert_eq!(trial.observe(1, none.clone()), []);
-    assert_eq!((phase(&trial), trial.state().preparation.preloaded_keys), (ShardPhase::Preparing, 0));
+    assert_eq!((phase(&trial), trial.state().preparation.preload_done), (ShardPhase::Preparing, 0));
     assert_eq!(trial.observe(2, SOME), []);
     assert_eq!(trial.observe(3, ALL), [Action::Preload]);
     assert_eq!(code(trial.start(3, 0, start(1, SECOND))), RefusalCode::WrongPhase);
@@ -369,7 +388,8 @@ fn an_obstacle_is_waited_for_and_then_fails_the_trial() {
 fn a_server_that_goes_while_its_keys_are_written_is_given_up() {
     let mut trial = preparing();
     let refused = || Event::Obstacle(failure(FailureReason::Unreachable));
-    let preload = [Event::TargetReady, ALL, Event::Preloading { keys: 3 }, Event::Connected { ready: 0, wanted: 4 }];
+    let preload =
+        [Event::TargetReady, ALL, Event::Preloading { commands: 3 }, Event::Connected { ready: 0, wanted: 4 }];
     for event in preload {
         trial.observe(0, event);
     }
@@ -426,9 +446,9 @@ fn every_limit_ends_the_process() {
 }
 
 #[test]
-fn contact_prolongs_waiting_but_neither_armed_nor_running() {
+fn contact_prolongs_waiting_but_not_the_load() {
     for (mut trial, prolonged) in
-        [(idle(), true), (preparing(), true), (finished(), true), (armed(), false), (running(), false)]
+        [(idle(), true), (preparing(), true), (finished(), true), (armed(), true), (running(), false)]
     {
         let before = trial.deadline();
         trial.contact(7 * SECOND);
@@ -501,7 +521,7 @@ fn inputs() -> impl Strategy<Value = Vec<(u64, Input)>> {
         Just(SOME),
         Just(Event::Connected { ready: 0, wanted: 4 }),
         Just(Event::Preloaded),
-        Just(Event::Preloading { keys: 1 }),
+        Just(Event::Preloading { commands: 1 }),
         Just(Event::Waiting("loading".into())),
         Just(Event::Obstacle(failure(FailureReason::Unreachable))),
         (1..4_u32).prop_map(|attempt| Event::LoadEnded { attempt }),

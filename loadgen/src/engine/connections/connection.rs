@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Depth;
+use super::lifetime::Life;
 use crate::engine::exchanges::Progress;
 use crate::engine::pipeline::{Pipeline, Request};
 use crate::engine::queue::Queue;
@@ -50,6 +51,12 @@ pub(crate) struct Connection {
     /// Consecutive failures, for the backoff.
     pub(super) failures: u32,
     pub(super) stream: Option<Stream>,
+    /// When it ends, if connections have a lifetime and a load runs.
+    pub life: Option<Life>,
+    /// When its making began.
+    pub(super) began: u64,
+    /// When its TLS handshake began, and how long that took; only if connections have a lifetime.
+    pub(super) tls_handshake: Option<(u64, u64)>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
     /// The replies so far to the oldest request, where requests get several.
@@ -81,6 +88,9 @@ impl Connection {
             link: Link::Down { retry: 0 },
             failures: 0,
             stream: None,
+            life: None,
+            began: 0,
+            tls_handshake: None,
             decoder: Decoder::default(),
             pipeline: Pipeline::of_window(window),
             progress: None,
@@ -120,7 +130,18 @@ impl Connection {
         if self.link != Link::Ready || self.blocked {
             return 0;
         }
-        window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged_count()))
+        let staged = self.pipeline.staged_count();
+        let room = window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(staged));
+        match &self.life {
+            None => room,
+            Some(life) => life.room(room, staged),
+        }
+    }
+
+    /// Returns whether it can be closed because its life has ended.
+    #[inline]
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.life.is_some_and(|life| life.is_over()) && self.is_at_rest()
     }
 
     /// How many of `room` commands the current batch of `size` may still take. The next batch begins when the pipeline is empty. A large
@@ -169,6 +190,7 @@ impl Connection {
     /// Closes the socket and resets everything but the server. Returns the commands without a reply, each with the time it was sent.
     pub(super) fn close(&mut self, link: Link) -> Vec<(Request, u64)> {
         self.stream = None;
+        self.life = None;
         self.link = link;
         self.unsent = Queue::default();
         self.blocked = false;

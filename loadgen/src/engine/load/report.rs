@@ -2,11 +2,9 @@
 
 use redisbench_wire::snapshot::{Sending, Stage, Window};
 
-use super::{Filling, Kind, Load, Source};
-use crate::engine::connections::Connections;
+use super::{Filling, Kind, Links, Load, Source};
 use crate::record::WorkerReport;
 use crate::selfcheck::RunQueue;
-use crate::sys;
 
 /// A worker's observations of itself while its load was sending.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +27,7 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn so_far(run_queue: &RunQueue) -> Self {
-        Self { cpu: sys::thread_cpu_nanoseconds(), waited: run_queue.waited_nanoseconds() }
+        Self { cpu: run_queue.ran_nanoseconds(), waited: run_queue.waited_nanoseconds() }
     }
 
     pub(super) fn since(self, before: Self) -> Self {
@@ -41,7 +39,7 @@ impl Load {
     /// Adds the trial to a report at `now`, if this is one or its last read.
     pub(crate) fn report(
         &self,
-        connections: &Connections,
+        connections: &impl Links,
         now: u64,
         run_queue: &RunQueue,
         report: WorkerReport,
@@ -108,7 +106,7 @@ impl Load {
     }
 
     /// The observations so far.
-    fn found(&self, connections: &Connections, now: u64) -> Found {
+    fn found(&self, connections: &impl Links, now: u64) -> Found {
         let connected = connections.ready_time(now).saturating_sub(self.connected_before);
         self.found.unwrap_or_else(|| Found {
             in_flight: if self.is_open() { 0 } else { self.in_flight.until(now) },
@@ -123,7 +121,7 @@ impl Load {
     }
 
     /// Freezes the observations when the load stops sending.
-    pub(crate) fn settle(&mut self, connections: &Connections, now: u64) {
+    pub(crate) fn settle(&mut self, connections: &impl Links, now: u64) {
         self.found = Some(self.found(connections, now));
     }
 }

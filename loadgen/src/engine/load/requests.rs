@@ -2,14 +2,15 @@
 
 use redisbench_wire::snapshot::Stage;
 
-use super::{Filling, Load, Source};
-use crate::engine::connections::{Connection, Connections};
+use super::{Filling, Links, Load, Source};
+use crate::engine::connections::Connection;
 use crate::engine::pipeline::{Class, Hops, Pipeline, Request, Waiting};
 use crate::record::{Period, Recording, Unsent};
 use crate::schedule::Slot;
 
 impl Load {
     /// Takes `count` measured requests from the quota.
+    #[inline]
     fn spend(&mut self, count: u64, now: u64) {
         if let Some(quota) = &mut self.quota {
             *quota -= count;
@@ -25,9 +26,9 @@ impl Load {
         walk.allowance.as_mut().is_some_and(|allowance| allowance.come(now))
     }
 
-    /// Stages as many new requests of a closed loop as a connection has `room` for.
+    /// Stages as many new requests of a closed loop as connection `index` has `room` for.
     #[inline]
-    pub(crate) fn fill(&mut self, connection: &mut Connection, mut room: usize) {
+    pub(crate) fn fill(&mut self, index: usize, connection: &mut Connection, mut room: usize) {
         if self.filling == Filling::Batches {
             room = connection.of_batch(room, self.depth.window);
         }
@@ -39,6 +40,13 @@ impl Load {
                 let k = first + step * at as u64;
                 Request::undecided(k, workload.operation(k))
             }));
+        } else if let Source::PerConnection(next) = &mut self.source {
+            // The connections to each server of a target are as many.
+            let Some(place) = index.checked_rem(next.len()) else { return };
+            let first = next[place];
+            next[place] += room as u64;
+            let numbers = first..next[place];
+            connection.pipeline.stage_undecided(numbers.map(|k| Request::undecided(k, workload.operation(k))));
         } else {
             let drawn = (0..room).map_while(|_| self.source.draw());
             connection.pipeline.stage_undecided(drawn.map(|k| Request::undecided(k, workload.operation(k))));
@@ -83,10 +91,12 @@ impl Load {
     }
 
     /// The next slot of the schedule, if it is due by `now` and the load sends requests.
+    #[inline]
     pub(crate) fn next_slot(&self, now: u64) -> Option<Waiting> {
         self.slot_by(now).filter(|_| self.is_active())
     }
 
+    #[inline]
     fn slot_by(&self, now: u64) -> Option<Waiting> {
         let Source::Open(schedule) = &self.source else { return None };
         let Slot { k, due } = schedule.peek();
@@ -94,6 +104,7 @@ impl Load {
     }
 
     /// Takes that slot, and counts it as scheduled.
+    #[inline]
     pub(crate) fn take_slot(&mut self, now: u64, recording: &mut Recording) -> Option<Waiting> {
         self.next_slot(now).inspect(|slot| self.take(*slot, now, recording))
     }
@@ -104,6 +115,7 @@ impl Load {
         slot.inspect(|slot| self.take(*slot, now, recording))
     }
 
+    #[inline]
     fn take(&mut self, slot: Waiting, now: u64, recording: &mut Recording) {
         let Source::Open(schedule) = &mut self.source else { return };
         schedule.advance();
@@ -112,13 +124,40 @@ impl Load {
         if period == Period::Measured {
             self.spend(1, now);
         }
-        recording.scheduled(period, self.workload.operation(slot.k), 1);
+        if !self.caches {
+            recording.scheduled(period, self.workload.operation(slot.k), 1);
+        }
+    }
+
+    /// Counts a request as scheduled that no cache has answered. With caches, slots count only then.
+    pub(crate) fn missed_caches(&self, request: &Request, recording: &mut Recording) {
+        if self.caches
+            && let Some(period) = request.class.period()
+        {
+            recording.scheduled(period, request.operation, 1);
+        }
+    }
+
+    /// Ends a request that a cache has answered. It counts for the quota, and for nothing else.
+    pub(crate) fn answered_by_cache(&mut self, now: u64) {
+        if self.is_open() {
+            self.outstanding -= 1;
+            return;
+        }
+        self.return_token();
+        if self.class_at(now) == Some(Class::Measured) {
+            self.spend(1, now);
+        }
     }
 
     /// Counts a slot of an open loop as never sent.
+    #[inline]
     pub(crate) fn give_up(&mut self, slot: Waiting, why: Unsent, recording: &mut Recording) {
         if self.is_open() {
             self.outstanding -= 1;
+            if self.caches {
+                recording.scheduled(self.period_of(slot.due), self.workload.operation(slot.k), 1);
+            }
             recording.unsent(self.period_of(slot.due), self.workload.operation(slot.k), why);
         }
     }
@@ -136,6 +175,7 @@ impl Load {
         self.return_token();
     }
 
+    #[inline]
     pub(crate) fn is_too_late(&self, due: u64, now: u64) -> bool {
         self.is_open() && due.saturating_add(self.unsent_after) < now
     }
@@ -146,10 +186,12 @@ impl Load {
     }
 
     /// Notes that a request waited for room before it was sent.
+    #[inline]
     pub(crate) fn waited_for_room(&mut self, request: &Request) {
         self.waited_for_room += u64::from(request.class == Class::Measured);
     }
 
+    #[inline]
     pub(crate) fn request(&self, Waiting { k, due }: Waiting) -> Request {
         let class = match (&self.source, due < self.measure_from) {
             (Source::Open(_), true) => Class::Warmup,
@@ -226,7 +268,7 @@ impl Load {
 
     /// Adjusts a closed loop's tokens to its connections, whose number changes with the nodes of a cluster. Excess tokens are
     /// removed as they become free. A token permits drawing one request; its reply returns the token.
-    pub(crate) fn grant_tokens(&mut self, connections: &Connections) {
+    pub(crate) fn grant_tokens(&mut self, connections: &impl Links) {
         let worth = match self.filling {
             Filling::Callers(callers) => callers,
             // Half as many again as the windows hold wait for their nodes, so that a node has enough to fill a window.

@@ -3,7 +3,7 @@
 use redisbench_wire::plan::{Arrival, Load, ShardPlan};
 
 use crate::schedule::{Schedule, Seat};
-use crate::workload::begin_apart;
+use crate::workload::{begin_apart, part_of};
 
 #[derive(Debug)]
 pub(super) enum Source {
@@ -13,6 +13,8 @@ pub(super) enum Source {
         /// Distance to the request after it.
         step: u64,
     },
+    /// Endless, with the next request of each connection. Connections to another server of the target continue those of the former.
+    PerConnection(Vec<u64>),
     /// Up to an end.
     Walk(Walk),
     /// Requests have due times.
@@ -35,7 +37,7 @@ impl Source {
                 Some(drawn)
             }
             Self::Walk(walk) => walk.draw(),
-            Self::Open(_) => None,
+            Self::Open(_) | Self::PerConnection(_) => None,
         }
     }
 }
@@ -120,10 +122,16 @@ const SECOND: u128 = 1_000_000_000;
 /// out some operations. It starts at the beginning of a period, far from the other workers.
 fn closed(plan: &ShardPlan, seat: Seat) -> Source {
     let operations = &plan.workload.operations;
-    if !plan.workload.options.in_turns || operations.len() == 1 {
+    let in_turns = plan.workload.options.in_turns && operations.len() > 1;
+    let period = if in_turns { operations.iter().map(|operation| u64::from(operation.weight)).sum() } else { 1 };
+    if plan.workload.is_per_connection() {
+        let connections = part_of(plan.connections.into(), seat.worker.into(), seat.workers.into());
+        let before = plan.connections_before();
+        return Source::PerConnection(connections.map(|connection| begin_apart(before + connection, period)).collect());
+    }
+    if !in_turns {
         return Source::Closed { k: seat.first(), step: seat.step() };
     }
-    let period: u64 = operations.iter().map(|operation| u64::from(operation.weight)).sum();
     Source::Closed { k: begin_apart(seat.first(), period), step: 1 }
 }
 
@@ -136,8 +144,60 @@ pub(super) fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "few keys")]
 mod tests {
+    use proptest::prelude::*;
+    use redisbench_wire::plan::{KeyPattern, Operation};
+
     use super::*;
+    use crate::workload::Workload;
+
+    proptest! {
+        /// Over all shards and workers, each connection has its own numbers, and together their first rounds take each key once.
+        #[test]
+        fn connections_divide_the_keys(
+            shards in 1_u32..6, more in 0_u32..20, workers in 1_u32..5, keys in 0_u64..200, weights in prop::collection::vec(1_u32..4, 1..3),
+        ) {
+            let connections = shards + more;
+            let mut plan = crate::sample::plan();
+            (plan.shards, plan.connections, plan.load) = (shards, connections, Load::ClosedLoop);
+            plan.workload.keys.count = u64::from(connections) + keys;
+            plan.workload.keys.start = 0;
+            plan.workload.keys.pattern = KeyPattern::PerConnection { partitioned: true };
+            let operation = |weight: &u32| Operation::of("get", *weight, "GET __key__");
+            plan.workload.operations = weights.iter().map(operation).collect();
+            plan.workload.options.in_turns = true;
+            let workload = Workload::of_trial(&plan).unwrap();
+            let mut taken = vec![Vec::new(); weights.len()];
+            let mut connection = 0;
+            for shard in 0..shards {
+                let part = plan.clone().of_shard(shard);
+                // An engine has no worker without a connection.
+                let workers = workers.min(part.connections);
+                for worker in 0..workers {
+                    let source = closed(&part, Seat { shard, shards, worker, workers });
+                    let Source::PerConnection(nexts) = source else { panic!("{source:?}") };
+                    for next in nexts {
+                        let own = part_of(plan.workload.keys.count, connection, connections.into());
+                        connection += 1;
+                        for (operation, taken) in (0..).zip(&mut taken) {
+                            let draws = (next..).map(|k| workload.draw(k)).filter(|draw| draw.operation == operation);
+                            let length = (own.end - own.start) as usize;
+                            let walked: Vec<u64> = draws.take(length + 1).map(|draw| draw.key).collect();
+                            prop_assert_eq!(walked[length], walked[0], "and again");
+                            prop_assert_eq!(&walked[..length], own.clone().collect::<Vec<_>>());
+                            taken.extend_from_slice(&walked[..length]);
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(connection, u64::from(connections));
+            for mut taken in taken {
+                taken.sort_unstable();
+                prop_assert_eq!(taken, (0..plan.workload.keys.count).collect::<Vec<_>>());
+            }
+        }
+    }
 
     #[test]
     fn all_seats_together_keep_the_rate_of_a_preload() {

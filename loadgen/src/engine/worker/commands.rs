@@ -9,7 +9,7 @@ use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
 use crate::engine::api::EngineEvent;
-use crate::engine::load::{Kind, Load, Together};
+use crate::engine::load::{Kind, Links, Load, Together};
 use crate::engine::mailbox::Command;
 use crate::record::{Recording, WorkerReport};
 use crate::sys;
@@ -19,8 +19,10 @@ use crate::sys;
 pub(super) struct Preloaded {
     pub keys: u64,
     pub commands: u64,
-    /// Part of `keys` that the cold side was told of.
-    told: u64,
+    /// Parts of `keys` and `commands` that the cold side knows.
+    told: (u64, u64),
+    /// The next step.
+    step: usize,
 }
 
 impl Worker {
@@ -63,6 +65,7 @@ impl Worker {
             Command::Disconnect { done } => {
                 self.load.settle(&self.connections, self.now);
                 self.connections.disconnect(self.now);
+                self.caching.iter_mut().for_each(|caching| caching.disconnected());
                 self.tell();
                 // The caller may have given up.
                 let _ = done.send(());
@@ -76,6 +79,7 @@ impl Worker {
 
     fn fresh_recording(&mut self) {
         self.checker.iter_mut().for_each(|checker| checker.verifier.forget_findings());
+        self.caching.iter_mut().for_each(|caching| caching.begin());
         self.recording = Recording::new(&self.common.plan);
         self.follow_router();
         self.connections.sample();
@@ -84,11 +88,18 @@ impl Worker {
     fn start_preload(&mut self, together: Arc<Together>) {
         self.abort();
         self.preloaded = Preloaded::default();
-        if let Some(workload) = &self.common.preload {
-            self.load = Load::preload(&self.common.plan, self.seat, Arc::clone(workload), self.now, together);
-        } else {
-            self.finish_preload(&together);
+        self.next_preload(together);
+    }
+
+    /// Prepares the next step of the preload. After the last one, the preload has finished. Returns whether there is one.
+    fn next_preload(&mut self, together: Arc<Together>) -> bool {
+        if let Some(walk) = self.common.preload.get(self.preloaded.step) {
+            self.preloaded.step += 1;
+            self.load = Load::preload(&self.common.plan, self.seat, walk, self.now, together);
+            return true;
         }
+        self.finish_preload(&together);
+        false
     }
 
     fn finish_preload(&mut self, together: &Together) {
@@ -106,7 +117,8 @@ impl Worker {
         while self.load.take_backlog(self.now, &mut self.recording).is_some() {}
         self.router.clear();
         self.checker.iter_mut().for_each(|checker| checker.abandon());
-        self.connections.orphan(self.exchanges.is_some());
+        let prefixes = self.caching.as_ref().is_some_and(|caching| caching.has_prefixes());
+        self.connections.orphan(self.exchanges.is_some() || prefixes);
         self.load.abort(self.now);
         self.end();
     }
@@ -131,6 +143,7 @@ impl Worker {
     /// Ends the load: every request has its outcome, or will never have one.
     fn end(&mut self) {
         self.load.settle(&self.connections, self.now);
+        self.connections.end_lives();
         if self.begin_last_read() {
             return;
         }
@@ -142,10 +155,13 @@ impl Worker {
         if self.load.kind == Kind::Preload {
             self.tell_progress();
             self.load = Load::none(Arc::clone(&self.common.trial));
-            if !aborted {
-                self.finish_preload(&together);
+            if !aborted && self.next_preload(together) {
+                self.begin_load();
+                // Continue without waiting for an event.
+                self.next_tick = self.now;
             }
         } else if together.remaining.fetch_sub(1, AcqRel) == 1 {
+            self.common.meter.end();
             self.outbox.keep(EngineEvent::Finished { attempt: together.attempt, aborted });
         }
         self.tell();
@@ -175,11 +191,13 @@ impl Worker {
     }
 
     fn tell_progress(&mut self) {
-        let news = self.preloaded.keys - self.preloaded.told;
-        if news > 0 {
-            self.preloaded.told = self.preloaded.keys;
-            let keys = self.load.together.keys.fetch_add(news, Relaxed) + news;
-            self.outbox.offer(EngineEvent::PreloadProgress { keys });
+        let Preloaded { keys, commands, told, .. } = self.preloaded;
+        if commands > told.1 {
+            self.preloaded.told = (keys, commands);
+            self.load.together.keys.fetch_add(keys - told.0, Relaxed);
+            let news = commands - told.1;
+            let commands = self.load.together.commands.fetch_add(news, Relaxed) + news;
+            self.outbox.offer(EngineEvent::PreloadProgress { commands });
         }
         if self.load.together.failed.load(Relaxed) && self.load.stage != Stage::Done {
             self.abort();
@@ -198,6 +216,8 @@ impl Worker {
             preload_commands: self.preloaded.commands,
             receive_delay: self.connections.receive_delay(),
             reconnects: self.connections.reconnects(),
+            churn: self.connections.churn(),
+            cache: self.caching.as_ref().map(|caching| caching.record().clone()),
             slots: self.router.slot_counts(),
             verification: self.checker.as_ref().map(|checker| checker.verifier.found().clone()),
             replicas: self.router.nodes().iter().map(|node| node.replica).collect(),

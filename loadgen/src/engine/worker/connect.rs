@@ -1,9 +1,10 @@
 //! Makes connections, makes them again, and follows the target's servers.
 
-use super::Worker;
+use super::{SHORTEST_TICK, Worker};
 use crate::cluster::Topology;
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connections::{Failure, Link};
+use crate::engine::pipeline::Class;
 
 impl Worker {
     /// Begins as many connections as the limits allow, and closes those to servers that left.
@@ -36,6 +37,38 @@ impl Worker {
         }
     }
 
+    /// Closes the connections whose life has ended, if it ends by time.
+    pub(super) fn age_connections(&mut self) {
+        let Some(next) = self.connections.age(self.now) else { return };
+        for index in 0..self.connections.len() {
+            if self.connections[index].is_worn_out() && self.load.class_at(self.now).is_some() {
+                self.renew(index);
+            }
+        }
+        self.tick_by(next.max(self.now + SHORTEST_TICK));
+    }
+
+    /// Closes a connection at the end of its life, to be made again.
+    #[cold]
+    pub(super) fn renew(&mut self, index: usize) {
+        self.connections.renew(index, self.is_measuring(), self.now);
+        self.uncache(index);
+    }
+
+    /// Drops what the cache holds of a connection that is gone.
+    fn uncache(&mut self, index: usize) {
+        let counts = self.load.has_measured_by(self.now);
+        self.caching.iter_mut().for_each(|caching| caching.lost(index, counts));
+    }
+
+    /// Drops what the caches hold of a node's keys, because some of them have another owner now.
+    pub(super) fn uncache_node(&mut self, node: usize) {
+        let counts = self.load.has_measured_by(self.now);
+        let Some(caching) = &mut self.caching else { return };
+        let indices = self.connections.iter().enumerate().filter(|(_, connection)| connection.node() == node);
+        indices.for_each(|(index, _)| caching.flush(index, counts));
+    }
+
     /// Called after each step in the making of a connection, which may have completed it.
     pub(super) fn made(&mut self, index: usize, complete: Result<bool, Failure>) {
         match complete {
@@ -47,8 +80,9 @@ impl Worker {
 
     fn complete(&mut self, index: usize) {
         self.checker.iter_mut().for_each(|checker| checker.verifier.forget(index));
+        self.uncache(index);
         let out = self.router.nodes()[self.connections[index].node()].out;
-        self.connections.complete(index, out, self.now);
+        self.connections.complete(index, out, self.is_measuring(), self.now);
         self.list_if_room(index);
         self.fill(index);
     }
@@ -61,6 +95,11 @@ impl Worker {
         // The next attempt reports again, so a full channel loses nothing.
         self.outbox.offer(EngineEvent::ConnectFailed { reason, message });
         self.note_unreachable(node);
+    }
+
+    /// Returns whether requests sent now are measured.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.load.class_at(self.now) == Some(Class::Measured)
     }
 
     /// Returns whether a connection is its node's scout: the first one, which retries often while a load runs.
@@ -79,6 +118,7 @@ impl Worker {
         }
         let (node, scout) = (self.connections[index].node(), self.is_scout(index));
         let commands = self.connections.lose(index, scout, self.now);
+        self.uncache(index);
         let of_load = commands.iter().filter(|(request, _)| request.class.is_load());
         if let Some(first) = of_load.map(|(_, sent)| *sent).min() {
             self.unanswered(node, first);
@@ -153,7 +193,10 @@ impl Worker {
     pub(super) fn update_topology(&mut self, topology: &Topology) {
         self.outbox.topology_is_new();
         self.silent_nodes_fail();
-        self.router.update(topology);
+        if self.router.update(topology) {
+            let counts = self.load.has_measured_by(self.now);
+            self.caching.iter_mut().for_each(|caching| caching.flush_all(counts));
+        }
         self.follow_router();
         if topology.slots.is_none() {
             self.leave_retired();
@@ -171,6 +214,7 @@ impl Worker {
             self.connections.want(index, !node.retired, share, self.now);
             self.recording.name_node(index, &node.server.id, &node.server.label);
         }
+        self.caching.iter_mut().for_each(|caching| caching.grow(self.connections.len()));
     }
 
     /// Opens outages of nodes that have requests in flight and were silent for a while. Called before such nodes lose slots.

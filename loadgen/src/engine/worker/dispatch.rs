@@ -7,6 +7,9 @@ use crate::engine::load::Kind;
 use crate::engine::pipeline::{Class, Request, Waiting};
 use crate::record::Unsent;
 
+/// How many requests a closed loop draws in a turn while caches answer them.
+const HITS: usize = 1024;
+
 impl Worker {
     /// Advances the load: its stage, and the requests that can be sent now.
     pub(super) fn pace(&mut self) {
@@ -36,6 +39,7 @@ impl Worker {
         }
         self.load.drain(&self.connections, self.now);
         if self.load.stage == Stage::Draining {
+            self.connections.end_lives();
             if self.load.is_over(self.now) {
                 self.expire(true);
                 while let Some(slot) = self.load.take_backlog(self.now, &mut self.recording) {
@@ -48,6 +52,9 @@ impl Worker {
 
     pub(super) fn begin_load(&mut self) {
         self.load.begin(self.now, &self.connections, &self.run_queue);
+        if self.load.kind == Kind::Trial {
+            self.connections.begin_lives(self.load.start);
+        }
         self.fill_all();
     }
 
@@ -70,7 +77,7 @@ impl Worker {
     fn dispatch(&mut self) {
         let depth = self.load.depth;
         for node in 0..self.router.nodes().len() {
-            while let Some(resend) = self.router.nodes()[node].resends.front().copied() {
+            while let Some(mut resend) = self.router.nodes()[node].resends.front().copied() {
                 let Some(connection) = self.connections.with_room(node, depth) else {
                     self.found_no_room(node, resend.since);
                     break;
@@ -79,6 +86,7 @@ impl Worker {
                 if resend.asking {
                     self.connections.stage(connection, Request::bare(Class::Asking));
                 }
+                resend.request.hops.ask(resend.asking);
                 self.connections.stage(connection, resend.request);
             }
             while let Some(waiting) = self.router.nodes()[node].waiting.front().copied() {
@@ -87,13 +95,18 @@ impl Worker {
                     self.load.give_up(waiting, self.why_too_late(node), &mut self.recording);
                     continue;
                 }
+                let request = self.load.request(waiting);
+                if self.is_cached(None, &request) {
+                    self.router.take_waiting(node);
+                    continue;
+                }
                 let Some(connection) = self.connections.with_room(node, depth) else {
                     self.found_no_room(node, waiting.due);
                     break;
                 };
                 self.router.take_waiting(node);
-                let request = self.load.request(waiting);
-                if self.may_begin(&request) {
+                if !self.is_cached(Some(connection), &request) && self.may_begin(&request) {
+                    self.load.missed_caches(&request, &mut self.recording);
                     self.load.waited_for_room(&request);
                     self.connections.stage(connection, request);
                 }
@@ -105,7 +118,7 @@ impl Worker {
     /// Draws the requests that are due.
     fn dispatch_due(&mut self) {
         let follows = self.checker.as_ref().is_some_and(|checker| checker.verifier.follows());
-        if self.router.has_slots() || follows {
+        if self.router.has_slots() || follows || self.load.caches {
             while let Some(slot) = self.load.take_slot(self.now, &mut self.recording) {
                 self.route(slot);
             }
@@ -136,8 +149,10 @@ impl Worker {
         }
         // Callers use the connections in turn instead of filling one after the other.
         let in_turn = self.load.has_callers();
+        let mut left = HITS;
         while let Some(drawn) = self.load.draw_tokens() {
             for k in drawn {
+                left = left.saturating_sub(1);
                 if self.load.kind == Kind::LastRead
                     && self.checker.as_ref().is_some_and(|checker| !checker.verifier.wants_read(k))
                 {
@@ -149,25 +164,57 @@ impl Worker {
                     self.connections.pass_over(connection);
                 }
             }
+            // Hits free their tokens at once, so there may always be more.
+            if self.load.caches && left == 0 {
+                return self.tick_by(self.now);
+            }
         }
     }
 
     /// Assigns a request to a connection of its node, or queues it there. Returns the connection that took it.
     fn route(&mut self, waiting: Waiting) -> Option<u32> {
         let request = self.load.request(waiting);
+        if self.is_cached(None, &request) {
+            return None;
+        }
         let node = self.router.owner(&self.load, request.k, request.operation);
         if self.router.nodes()[node].waiting.is_empty()
             && let Some(connection) = self.connections.with_room(node, self.load.depth)
         {
+            if self.is_cached(Some(connection), &request) {
+                self.connections.pass_over(connection);
+                return None;
+            }
             if !self.may_begin(&request) {
                 return None;
             }
+            self.load.missed_caches(&request, &mut self.recording);
             self.connections.stage(connection, request);
             return Some(connection);
         }
         self.router.wait(node, waiting);
         self.found_no_room(node, waiting.due);
         None
+    }
+
+    /// Returns whether a cache answers a request: that of the connection that would send it, or with none, the one of all connections.
+    #[inline]
+    fn is_cached(&mut self, connection: Option<u32>, request: &Request) -> bool {
+        self.load.caches && self.look_up(connection, request)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, connection: Option<u32>, request: &Request) -> bool {
+        let Some(caching) = self.caching.as_mut().filter(|caching| caching.is_shared() == connection.is_none()) else {
+            return false;
+        };
+        let class = if request.class == Class::Undecided { self.load.class_at(self.now) } else { Some(request.class) };
+        let (index, counts) = (connection.unwrap_or_default() as usize, class == Some(Class::Measured));
+        let hit = caching.hits(index, request, &self.load.workload, self.now, counts);
+        if hit {
+            self.load.answered_by_cache(self.now);
+        }
+        hit
     }
 
     /// Returns whether a request may be sent now.

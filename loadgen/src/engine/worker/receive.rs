@@ -7,13 +7,14 @@ use redisbench_wire::plan::Topology;
 
 use super::Worker;
 use crate::cluster::{Deferral, Redirect};
+use crate::engine::caching::Answered;
 use crate::engine::connections::{Link, Sent};
 use crate::engine::exchanges::{self, Error, Outcome};
 use crate::engine::pipeline::{Class, Flight, Request};
 use crate::engine::router::Resend;
 use crate::engine::stream::Received;
-use crate::record::{Completion, Period, Recording};
-use crate::resp::{Reply, WholeReplies};
+use crate::record::{Completion, Recording};
+use crate::resp::{ProtocolError, Reply, WholeReplies};
 use crate::sys;
 use crate::verify::Moment;
 
@@ -81,14 +82,22 @@ impl Worker {
         // Taken out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
-        if self.load.class_at(self.now) == Some(Class::Measured) {
-            self.recording.read(count);
-        }
+        self.recording.read(count, self.load.class_at(self.now) == Some(Class::Measured));
         let mut successes = 0;
         loop {
             successes += self.plain_replies(index, &mut input);
             if input.is_empty() {
                 break;
+            }
+            if self.caching.is_some() {
+                match self.pushed(index, &mut input) {
+                    Ok(true) if !input.is_empty() => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        self.lost(index, "Protocol", &error.to_string());
+                        break;
+                    }
+                }
             }
             let before = input;
             let connection = &mut self.connections[index];
@@ -96,6 +105,9 @@ impl Worker {
                 None => connection.decoder.next(&mut input),
                 Some(_) => connection.decoder.next_noted(&mut input),
             };
+            if let Some(request) = connection.pipeline.oldest_request().filter(|request| request.class.is_load()) {
+                self.recording.read_of(request.operation, before.len() - input.len());
+            }
             let reply = match decoded {
                 Ok(Some(reply)) => reply,
                 Ok(None) => {
@@ -125,17 +137,27 @@ impl Worker {
                 }
                 continue;
             }
+            if let Some(caching) = &mut self.caching
+                && caching.takes(index, connection.pipeline.oldest_request(), reply)
+            {
+                self.checker.iter_mut().for_each(|checker| checker.verifier.forget(index));
+                continue;
+            }
             let Some((request, sent)) = connection.pipeline.answered() else {
                 if connection.stream().is_some() {
                     self.lost(index, "Protocol", "received a reply without a request");
                 }
                 break;
             };
+            let tracked = self.caching.as_mut().is_some_and(|caching| caching.replied(index));
             if reply == Reply::Error {
                 self.error_reply(index, request, sent);
             } else {
                 if self.checker.is_some() {
                     self.check(index, &request, reply, &before[..before.len() - input.len()]);
+                }
+                if self.caching.is_some() {
+                    self.cache(index, Answered { request: &request, sent, now: self.now, reply, tracked });
                 }
                 successes += self.success(index, request, sent, reply);
             }
@@ -145,12 +167,35 @@ impl Worker {
             self.recording.completed(self.now, successes);
             self.router.answered(self.connections[index].node(), &self.load, self.now);
         }
+        if self.connections[index].is_worn_out() && self.load.class_at(self.now).is_some() {
+            return self.renew(index);
+        }
         self.fill(index);
         // Writes that were staged while replies were read, unless an earlier flush already sent them.
         if self.load.fills && self.connections[index].pipeline.staged_count() > 0 {
             self.flush(index);
         }
         self.list_if_room(index);
+    }
+
+    /// Takes push messages, if `input` is between two replies. Returns false if the rest of one has not arrived.
+    fn pushed(&mut self, index: usize, input: &mut &[u8]) -> Result<bool, ProtocolError> {
+        let counts = self.load.has_measured_by(self.now);
+        match &mut self.caching {
+            Some(caching) if self.connections[index].decoder.is_between_replies() => {
+                caching.pushes(index, input, self.now, counts)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Passes a reply without an error to the caches.
+    fn cache(&mut self, index: usize, answered: Answered<'_>) {
+        let of_trial = matches!(answered.request.class, Class::Warmup | Class::Measured | Class::Fill);
+        let counts = self.load.has_measured_by(self.now);
+        if let Some(caching) = self.caching.as_mut().filter(|_| of_trial && self.load.caches) {
+            caching.answered(index, answered, &self.load.workload, counts);
+        }
     }
 
     /// Takes replies up to the first that needs individual handling, because of its content or of its request. Nothing else happens
@@ -189,7 +234,7 @@ impl Worker {
                 self.recording.served(operation, node, self.now.saturating_sub(sent), 1);
             }
             Class::Preload => {
-                self.preloaded.keys += 1;
+                self.preloaded.keys += u64::from(self.load.writes_keys);
                 self.preloaded.commands += 1;
             }
             Class::Fill => {
@@ -249,6 +294,9 @@ impl Worker {
     fn refused(&mut self, index: usize, request: Request, sent: u64, text: &[u8], executed: bool) {
         if !request.class.is_load() {
             return;
+        }
+        if let Some(caching) = self.caching.as_mut().filter(|_| self.load.caches) {
+            caching.refused(&request, sent, &self.load.workload);
         }
         let node = self.connections[index].node();
         if self.router.has_slots()
@@ -349,6 +397,7 @@ impl Worker {
             self.outbox.topology_is_stale();
             if let Some(target) = target {
                 self.router.moved(slot, target, &request);
+                self.uncache_node(node);
             }
         }
         // A name that needs a resolver: the next topology has it, and until then the request waits.
@@ -398,7 +447,7 @@ fn count_plain(
     let service = now.saturating_sub(flight.sent);
     let mut rest = requests;
     while let Some(first) = rest.first() {
-        let operation = first.operation;
+        let (operation, unread) = (first.operation, input.len());
         let (mut count, mut nil) = (0, 0);
         let (mut due, mut alike) = (flight.due(first), 0);
         for request in rest {
@@ -418,8 +467,8 @@ fn count_plain(
             break;
         }
         recording.responded(operation, now.saturating_sub(due), alike);
-        recording.succeeded(Period::Measured, operation, count as u64, nil);
-        recording.served(operation, node, service, count as u64);
+        let counts = (count as u64, count as u64);
+        recording.plain(operation, node, service, counts, nil, unread - input.len());
         rest = &rest[count..];
     }
     requests.len() - rest.len()

@@ -1,6 +1,7 @@
 //! Fills the windows of connections, and sends once per connection and turn.
 
 use super::Worker;
+use crate::engine::caching::Caching;
 use crate::engine::connections::Sent;
 use crate::engine::pipeline::{Class, Pipeline, Request, Waiting};
 use crate::record::{Period, Recording};
@@ -34,7 +35,7 @@ impl Worker {
                 room = self.load.room_left(room, self.connections.ready());
             }
             let connection = &mut self.connections[index];
-            self.load.fill(connection, room);
+            self.load.fill(index, connection, room);
             if connection.pipeline.staged_count() == 0 || !self.flush(index) {
                 return;
             }
@@ -93,6 +94,7 @@ impl Worker {
         let connection = &mut self.connections[index];
         let pipeline = &mut connection.pipeline;
         let mut time = self.now;
+        let several = self.recording.only_operation().is_none();
         let (class, sent) = loop {
             let class = self.load.class_at(time);
             // Requests that a closed loop staged but may no longer send.
@@ -106,13 +108,24 @@ impl Worker {
                 return false;
             }
             let workload = &*self.load.workload;
-            match &mut self.checker {
-                None => encode(pipeline, workload, &mut self.output, |request, room| {
+            let (output, shares) = (&mut self.output, Shares { several, list: &mut self.shares });
+            match (&mut self.checker, self.caching.as_ref().filter(|_| self.load.caches)) {
+                (None, None) => encode(pipeline, workload, 0, output, shares, |request, room| {
                     workload.encode(request.k, request.operation, room)
                 }),
-                Some(checker) => encode(pipeline, workload, &mut self.output, |request, room| {
-                    checker.encode(request, &self.load, room)
-                }),
+                (checker, caching) => {
+                    let before = caching.map_or(0, |_| Caching::PREFIX_LENGTH);
+                    encode(pipeline, workload, before, output, shares, |request, room| {
+                        let prefix = caching.map_or(0, |caching| caching.encode_prefix(request, room));
+                        let room = &mut room[prefix..];
+                        prefix
+                            + match checker {
+                                // Not the fast path, which is inlined into its only caller.
+                                None => workload.encode_any(request.k, request.operation, room),
+                                Some(checker) => checker.encode(request, &self.load, room),
+                            }
+                    });
+                }
             }
             let sent = sys::monotonic_nanoseconds();
             // The load may change its class between the two readings of the clock.
@@ -131,6 +144,16 @@ impl Worker {
         self.load.sent(pipeline.undecided_count() as u64, class, sent);
         if class == Some(Class::Measured) {
             self.recording.wrote(self.output.bytes().len());
+            if several {
+                self.shares.iter().for_each(|share| self.recording.wrote_of(share.operation, share.bytes));
+            }
+        }
+        if let Some(caching) = self.caching.as_mut().filter(|_| self.load.caches) {
+            let measured = class == Some(Class::Measured);
+            caching.sent(index, pipeline.staged(), sent, measured, &self.load.workload);
+        }
+        if let Some(life) = &mut connection.life {
+            life.sent(pipeline.staged_count());
         }
         pipeline.sent(sent, class.unwrap_or(Class::Orphan));
         match connection.send(self.output.bytes()) {
@@ -144,20 +167,58 @@ impl Worker {
     }
 }
 
-/// Encodes the staged commands. `write` writes a request, and returns its length.
+/// The bytes of consecutive requests of one operation in a send.
+#[derive(Debug)]
+pub(super) struct Share {
+    operation: u16,
+    bytes: usize,
+}
+
+/// Where the shares of a send are listed.
+struct Shares<'a> {
+    /// Requests can be of several operations.
+    several: bool,
+    list: &'a mut Vec<Share>,
+}
+
+impl Shares<'_> {
+    /// Adds a request's bytes. Out of line: a mix of a single operation does without.
+    #[inline(never)]
+    fn add(&mut self, request: &Request, bytes: usize) {
+        match self.list.last_mut().filter(|share| share.operation == request.operation) {
+            Some(share) => share.bytes += bytes,
+            None => self.list.push(Share { operation: request.operation, bytes }),
+        }
+    }
+}
+
+/// Encodes the staged commands, and lists the `shares` of their operations. `write` writes a request with at most `before` bytes before it,
+/// and returns its length.
 #[inline]
 fn encode(
     pipeline: &Pipeline,
     workload: &Workload,
+    before: usize,
     output: &mut Output,
+    mut shares: Shares<'_>,
     mut write: impl FnMut(&Request, &mut [u8]) -> usize,
 ) {
-    let longest = workload.longest().max(ASKING.len());
+    if shares.several {
+        shares.list.clear();
+        // Enough for good, unless connections keep more requests in flight later.
+        shares.list.reserve(pipeline.staged_count());
+    }
+    let longest = workload.longest().max(ASKING.len()) + before;
     let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
     let mut length = 0;
     for request in pipeline.staged() {
         let room = &mut room[length..];
-        length += if request.class.is_beside() { encode_beside(request, workload, room) } else { write(request, room) };
+        let is_beside = request.class.is_beside();
+        let bytes = if is_beside { encode_beside(request, workload, room) } else { write(request, room) };
+        length += bytes;
+        if shares.several && (!is_beside || request.class == Class::Fill) {
+            shares.add(request, bytes);
+        }
     }
     output.set_length(length);
 }

@@ -13,7 +13,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
     let common = Arc::new(Common {
         trial: Arc::new(Workload::of_trial(&plan).unwrap()),
         plan,
-        preload: None,
+        preload: Vec::new(),
         last_read: None,
         may_evict: false,
         processor: 1_000_000,
@@ -22,6 +22,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
         ready: AtomicU32::new(0),
         wanted: AtomicU32::new(1),
         threads: Arc::default(),
+        meter: Arc::default(),
     });
     let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
     let mut worker = Worker::new(common, Arc::default(), seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();

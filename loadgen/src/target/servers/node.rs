@@ -102,6 +102,11 @@ impl Node {
         }
     }
 
+    /// Identifies its process. None before its first answer, or if it does not report one.
+    pub fn run_id(&self) -> Option<&str> {
+        self.run_id.as_deref()
+    }
+
     /// Notes a failed look.
     pub fn note(&mut self, note: &str) {
         self.seen.note = Some(limits::message(note));
@@ -158,12 +163,15 @@ impl Node {
             return;
         };
         let cpu = self.seen.cpu.get_or_insert_default();
-        let latest = self.last.map_or(0, |last| last.share(&point));
+        let last = self.last.unwrap_or(first);
+        let latest = last.share(&point);
+        let full = if latest >= ServerCpu::FULL_BASIS_POINTS { last.wall(&point) } else { 0 };
         *cpu = ServerCpu {
             main_thread: point.main_thread,
             mean_basis_points: first.share(&point),
             max_basis_points: cpu.max_basis_points.max(latest),
             nanoseconds: first.wall(&point),
+            full_nanoseconds: cpu.full_nanoseconds.saturating_add(full),
             event_loop_basis_points: first.event_loop(&point),
         };
         self.last = Some(point);
@@ -233,6 +241,19 @@ mod tests {
         // A clock that was set is not trusted.
         node.take(&info(2_500, 99_000_000), None, 14 * SECOND, When::Measuring, &mix);
         assert_eq!(node.report(true).cpu.unwrap().nanoseconds, 3 * SECOND);
+    }
+
+    #[test]
+    fn seconds_in_which_it_was_full_are_counted() {
+        let (mut node, mix) = (node(), Mix::default());
+        // Busy milliseconds of each second.
+        let mut cpu = 0;
+        for (second, busy) in (0..).zip([0, 600, 950, 990, 949]) {
+            cpu += busy;
+            node.take(&info(cpu, second * 1_000), None, second * SECOND, When::Measuring, &mix);
+        }
+        let cpu = node.report(false).cpu.unwrap();
+        assert_eq!((cpu.full_nanoseconds, cpu.nanoseconds, cpu.max_basis_points), (2 * SECOND, 4 * SECOND, 9_900));
     }
 
     #[test]

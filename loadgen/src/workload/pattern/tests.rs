@@ -18,7 +18,7 @@ fn hot_set(keys: u64, percent: u32, hot_keys: HotKeys) -> KeyPattern {
 fn space(count: u64, pattern: KeyPattern, seed: u64) -> KeySpace {
     let keys = Keys { prefix: String::new(), start: 0, count, width: 0, pattern };
     let stream = Stream::new(seed, KEYS);
-    KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), 1, stream).unwrap()
+    KeySpace::new(&keys, Pattern::of(&keys, 1, 1, stream).unwrap(), 1, stream).unwrap()
 }
 
 /// The requests of 3 shards with 2 workers each, some of which progress much further than others.
@@ -162,7 +162,7 @@ fn hot_keys_lie_on_all_nodes_of_a_cluster() {
         let keys =
             Keys { prefix: "rb:".into(), start: 0, count: 1_000_000, width: 0, pattern: hot_set(1000, 90, hot_keys) };
         let stream = Stream::new(1, KEYS);
-        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), 1, stream).unwrap();
+        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, 1, stream).unwrap(), 1, stream).unwrap();
         let mut nodes = [0_u32; 3];
         for k in 0..30_000 {
             let slot = usize::from(crate::cluster::slot_of(&space.key(space.draw(k))));
@@ -186,7 +186,7 @@ fn impossible_patterns_are_refused() {
     ];
     for pattern in refused {
         let keys = Keys { prefix: String::new(), start: 0, count: 100, width: 0, pattern };
-        let made = Pattern::of(&keys, 1, Stream::new(1, KEYS));
+        let made = Pattern::of(&keys, 1, 1, Stream::new(1, KEYS));
         assert!(matches!(made, Err(WorkloadError::Pattern(_))), "{pattern:?}");
     }
     assert!(matches!(space(1000, GAUSSIAN, 1).draw(0), 0..1000));

@@ -1,0 +1,255 @@
+//! Checks a client, and makes its plan.
+
+use redisbench_wire::plan::{self, Library};
+
+use super::{
+    ClientPoolSpec, ClientSpec, ClientType, PoolType, RedisRsConnection, RuntimeFlavour, RuntimeSpec, Sharing,
+    SmartBatchingSpec,
+};
+use crate::api::comparison::ComparisonMetric;
+use crate::api::keys::KeyPatternSpec;
+use crate::api::problem::Problem;
+use crate::api::spec::RedisBenchmarkSpec;
+use crate::api::workload::OnMiss;
+
+/// Maximum callers of a shard: each is a task with room for a request.
+const MOST_CALLERS: u32 = 100_000;
+
+/// The field of a trial's client: each trial has one.
+const CLIENT: &str = "spec.load.clients[0]";
+
+/// The client of a trial, and what it changes in the plan.
+pub(in crate::api) struct Chosen {
+    /// None without `load.clients`.
+    pub client: Option<plan::Client>,
+    pub connections: u32,
+    pub concurrency: Option<u32>,
+}
+
+/// Checks the client of a trial: the first of the list.
+pub(in crate::api) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> Chosen {
+    let load = &spec.load;
+    let engine = Chosen { client: None, connections: load.connections, concurrency: load.concurrency() };
+    let Some(chosen) = load.clients.first() else {
+        if spec.comparison.as_ref().is_some_and(|comparison| comparison.metric == ComparisonMetric::CpuPerRequest) {
+            let message = "requires load.clients, whose processor time is measured: set them, or another metric";
+            problems.push(Problem::new("spec.comparison.metric", "CpuPerRequest", message));
+        }
+        return engine;
+    };
+    let cluster = spec.targets.first().is_some_and(|target| target.kind == plan::Topology::Cluster);
+    let library = chosen.library(cluster);
+    check_unused(chosen, library, problems);
+    let client = Some(chosen.plan(library));
+    if library == Library::Engine {
+        return Chosen { client, ..engine };
+    }
+    check_kind(chosen, library, cluster, problems);
+    check_unsupported(spec, &chosen.name, problems);
+    let connections = chosen.pool.size.unwrap_or(load.connections);
+    if connections < spec.shards.count {
+        let message = format!("must be at least shards.count, which is {}: raise it", spec.shards.count);
+        let field = chosen.pool.size.map(|_| format!("{CLIENT}.pool.size"));
+        problems.push(Problem::new(field.unwrap_or_else(|| "spec.load.connections".into()), connections, message));
+    }
+    let callers = load.concurrency().unwrap_or_else(|| load.connections.saturating_mul(load.pipeline));
+    let of_shard = callers.div_ceil(spec.shards.count.max(1));
+    if of_shard > MOST_CALLERS {
+        let (field, value, fields) = match load.concurrency() {
+            Some(callers) => ("spec.load.closedLoop.concurrency", callers, "it"),
+            None => ("spec.load.pipeline", load.pipeline, "it or load.connections"),
+        };
+        let message = format!(
+            "makes {of_shard} callers in a shard, and a client library has at most {MOST_CALLERS}: lower {fields}, or raise \
+             shards.count"
+        );
+        problems.push(Problem::new(field, value, message));
+    }
+    Chosen { client, connections, concurrency: Some(callers) }
+}
+
+impl ClientSpec {
+    fn library(&self, cluster: bool) -> Library {
+        match self.kind {
+            ClientType::Engine => Library::Engine,
+            ClientType::RedisRs => {
+                let usual = if cluster { RedisRsConnection::Cluster } else { RedisRsConnection::Multiplexed };
+                Library::RedisRs(match self.redis_rs.unwrap_or_default().connection.unwrap_or(usual) {
+                    RedisRsConnection::Multiplexed => plan::RedisRsConnection::Multiplexed,
+                    RedisRsConnection::ConnectionManager => plan::RedisRsConnection::ConnectionManager,
+                    RedisRsConnection::Cluster => plan::RedisRsConnection::Cluster,
+                })
+            }
+            ClientType::Fred => Library::Fred,
+            ClientType::SmartBatching => {
+                let SmartBatchingSpec { queue, batch_bytes } = self.smart_batching.unwrap_or_default();
+                Library::SmartBatching { queue, batch_bytes }
+            }
+            ClientType::Null => Library::Null,
+        }
+    }
+
+    fn plan(&self, library: Library) -> plan::Client {
+        plan::Client {
+            name: self.name.clone(),
+            library,
+            pool: match (self.pool.kind, self.pool.sharing) {
+                (PoolType::Bb8, _) => plan::Pool::Bb8,
+                (PoolType::Deadpool, _) => plan::Pool::Deadpool,
+                (PoolType::RoundRobin, Sharing::Shared) => plan::Pool::Shared,
+                (PoolType::RoundRobin, Sharing::Exclusive) => plan::Pool::Exclusive,
+            },
+            threads: self.runtime.threads,
+            runtime: match self.runtime.flavour {
+                RuntimeFlavour::CurrentThread => plan::Runtime::CurrentThread,
+                RuntimeFlavour::MultiThread => plan::Runtime::MultiThread,
+            },
+            retries: self.retries,
+        }
+    }
+}
+
+/// Settings that this client does not use.
+fn check_unused(client: &ClientSpec, library: Library, problems: &mut Vec<Problem>) {
+    let sends_again = matches!(library, Library::Fred | Library::RedisRs(plan::RedisRsConnection::Cluster));
+    let pools = !matches!(library, Library::Engine | Library::Null);
+    let unused = [
+        ("pool", !pools && client.pool != ClientPoolSpec::default()),
+        ("runtime", library == Library::Engine && client.runtime != RuntimeSpec::default()),
+        ("retries", !sends_again && client.retries > 0),
+    ];
+    for (field, _) in unused.iter().filter(|(_, is_set)| *is_set) {
+        let kind = client.kind;
+        let message = match *field {
+            "retries" => format!("is not supported by type {kind:?}, or by this kind of its connections: remove it"),
+            _ => format!("is not used by type {kind:?}: remove it"),
+        };
+        problems.push(Problem::new(format!("{CLIENT}.{field}"), "", message));
+    }
+}
+
+fn check_kind(client: &ClientSpec, library: Library, cluster: bool, problems: &mut Vec<Problem>) {
+    let mut refuse = |field: &str, value: &dyn std::fmt::Debug, message: String| {
+        problems.push(Problem::new(format!("{CLIENT}.{field}"), format!("{value:?}"), message));
+    };
+    let pooled = client.pool.kind != PoolType::RoundRobin;
+    if pooled && library != Library::RedisRs(plan::RedisRsConnection::Multiplexed) {
+        let message = "is a pool of Multiplexed connections of type RedisRs: set pool.type to RoundRobin".to_owned();
+        refuse("pool.type", &client.pool.kind, message);
+    }
+    let of_cluster = match library {
+        Library::RedisRs(connection) => connection == plan::RedisRsConnection::Cluster,
+        Library::SmartBatching { .. } => false,
+        Library::Engine | Library::Fred | Library::Null => cluster,
+    };
+    if of_cluster != cluster {
+        let message = if cluster {
+            "does not know clusters: set type to RedisRs, Fred or Null, and redisRs.connection to Cluster"
+        } else {
+            "requires a target of type Cluster: set redisRs.connection to Multiplexed"
+        };
+        refuse("type", &client.kind, message.to_owned());
+    }
+}
+
+/// Refuses the features that only the engine has.
+fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<Problem>) {
+    let (workload, load) = (&spec.workload, &spec.load);
+    let per_connection = |pattern: &KeyPatternSpec| pattern.per_connection;
+    let of_operations = workload.operations.iter().enumerate().filter_map(|(at, operation)| {
+        let pattern = operation.keys.as_ref()?.pattern.as_ref()?;
+        per_connection(pattern).then(|| format!("spec.workload.operations[{at}].keys.pattern.perConnection"))
+    });
+    let of_all = per_connection(&workload.keys.pattern).then(|| "spec.workload.keys.pattern.perConnection".to_owned());
+    let each_node = spec.thresholds.iter().enumerate().filter(|(_, threshold)| threshold.each_node);
+    let each_node = each_node.map(|(at, _)| format!("spec.thresholds[{at}].eachNode"));
+    let target = spec.targets.first();
+    let kind = target.map(|target| target.kind);
+    let file = target.is_some_and(|target| target.endpoints.iter().any(|one| crate::api::endpoint::is_file(one)));
+    let others = [
+        ("spec.workload.caching", workload.caching.is_some()),
+        ("spec.workload.transaction.size", workload.transaction.size > 0),
+        ("spec.workload.wait.replicas", workload.wait.replicas > 0),
+        ("spec.workload.onMiss", workload.on_miss != OnMiss::Ignore),
+        ("spec.verify.mode", spec.verify.mode != plan::Verify::None),
+        ("spec.load.connectionLifetime", load.connection_lifetime.is_some()),
+        ("spec.load.connectRate", load.connect_rate.is_some()),
+        ("spec.load.pipelineMode", load.pipeline_mode != plan::PipelineMode::Window),
+        ("spec.targets[0].tls", target.is_some_and(|target| target.tls.is_some())),
+        ("spec.targets[0].type", matches!(kind, Some(plan::Topology::Pool | plan::Topology::Sentinel))),
+        ("spec.targets[0].endpoints", file),
+        ("spec.targets[0].cluster", target.is_some_and(|target| target.cluster.is_some())),
+    ];
+    let others = others.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field.to_owned());
+    for field in others.chain(of_all).chain(of_operations).chain(each_node) {
+        let message = if field.ends_with("endpoints") {
+            format!("has the path of a socket, which client {name} cannot use: set HOST:PORT")
+        } else {
+            format!(
+                "is not supported with client {name}: remove it, or set the type of that client in load.clients to Engine"
+            )
+        };
+        problems.push(Problem::new(field, "", message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::sample;
+
+    /// The problems of `client` with these changes of the spec.
+    fn found(client: &Value, change: Value) -> Vec<String> {
+        let mut changes = json!({"load": {"clients": [client]}});
+        redisbench_testkit::api_server::merge(&mut changes, change);
+        sample::problems(sample::object(), &changes)
+    }
+
+    fn refused(client: &Value, change: Value, problem: &str) {
+        let found = found(client, change);
+        assert!(found.len() == 1 && found[0].contains(problem), "{found:?}");
+    }
+
+    #[test]
+    fn settings_that_a_client_does_not_use_are_refused() {
+        for (client, problem) in [
+            (json!({"name": "a", "type": "Engine", "pool": {"size": 4}}), "[0].pool: is not used by type Engine"),
+            (
+                json!({"name": "a", "type": "Engine", "runtime": {"threads": 8}}),
+                "[0].runtime: is not used by type Engine",
+            ),
+            (json!({"name": "a", "type": "Null", "pool": {"size": 4}}), "[0].pool: is not used by type Null"),
+            (json!({"name": "a", "type": "SmartBatching", "retries": 3}), "[0].retries: is not supported by type"),
+            (json!({"name": "a", "type": "RedisRs", "retries": 3}), "[0].retries: is not supported by type RedisRs"),
+        ] {
+            refused(&client, json!({}), problem);
+        }
+        assert_eq!(found(&json!({"name": "a", "type": "Fred", "retries": 3}), json!({})), [""; 0]);
+    }
+
+    #[test]
+    fn what_only_the_engine_can_do_is_refused() {
+        let fred = json!({"name": "f", "type": "Fred"});
+        let walk = json!({"type": "Sequential", "perConnection": true});
+        for (change, problem) in [
+            (json!({"workload": {"keys": {"pattern": walk}}}), "workload.keys.pattern.perConnection: is not supported"),
+            (json!({"workload": {"transaction": {"size": 2}}}), "workload.transaction.size: is not supported"),
+            (
+                json!({"thresholds": [{"name": "a", "metric": "ServiceTime", "quantile": "0.99", "max": "5ms", "eachNode": true}]}),
+                "thresholds[0].eachNode: is not supported with client f",
+            ),
+        ] {
+            refused(&fred, change.clone(), problem);
+            assert_eq!(found(&json!({"name": "e", "type": "Engine"}), change), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn callers_are_bounded() {
+        let fred = json!({"name": "f", "type": "Fred"});
+        let many = |pipeline: u32| json!({"load": {"connections": 2_000, "pipeline": pipeline}});
+        refused(&fred, many(101), "load.pipeline: 101: makes 202000 callers in a shard");
+        assert_eq!(found(&fred, many(50)), [""; 0]);
+    }
+}

@@ -1,0 +1,31 @@
+//! `status.result.clients`: what a client costs. The doc comments are the text of `kubectl explain`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a client cost, from the start to the last reply, warm-up included. Processor time is that of whole shards: library and callers,
+/// whose own part a client of type `Null` shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientResult {
+    /// Name in `load.clients`.
+    #[schemars(length(max = 32))]
+    pub name: String,
+    /// Library and version.
+    #[schemars(length(max = 64))]
+    pub version: String,
+    /// Connections of all shards. In a Cluster, each connection of a library is one to every node.
+    pub connections: u32,
+    /// Maximum calls in progress of all shards.
+    pub callers: u32,
+    /// Processor time per request: user and system.
+    pub cpu_per_request_nanoseconds: u64,
+    /// Its part in the shards' own code.
+    pub user_per_request_nanoseconds: u64,
+    /// Its part in the kernel.
+    pub system_per_request_nanoseconds: u64,
+    /// Context switches per 1000 requests, voluntary and involuntary.
+    pub context_switches_per_thousand_requests: u64,
+    /// Largest resident memory of a shard, in bytes.
+    pub peak_bytes: u64,
+}

@@ -1,0 +1,64 @@
+//! Results of client-side caches and of connections with a lifetime.
+
+use crate::api::Validated;
+use crate::api::status::{CacheResult, ClientResult, ConnectionsResult};
+use crate::measurement::merge::{MergedCache, MergedChurn, MergedClient, measured_nanoseconds, per_second};
+use crate::measurement::{Outcome, latencies};
+use redisbench_wire::plan::Verify;
+
+/// The longest measurement of a shard: counts of all shards are over this time.
+fn measured(outcome: &Outcome) -> u64 {
+    outcome.snapshots().map(measured_nanoseconds).max().unwrap_or_default()
+}
+
+pub(super) fn cache(spec: &Validated, outcome: &Outcome, cache: &MergedCache) -> CacheResult {
+    let counts = &cache.counts;
+    let time = measured(outcome);
+    let reads = u128::from(counts.hits) + u128::from(counts.misses);
+    let share = (u128::from(counts.hits) * 10_000).checked_div(reads).unwrap_or_default();
+    let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    CacheResult {
+        hits: counts.hits,
+        misses: counts.misses,
+        hit_basis_points: u32::try_from(share).unwrap_or(10_000),
+        hits_per_second: per_second(counts.hits, time),
+        invalidations: counts.invalidations,
+        invalidations_per_second: per_second(counts.invalidations, time),
+        invalidated_unused: counts.invalidated_unused,
+        not_cached: counts.not_cached,
+        flushes: counts.flushes,
+        evicted: counts.evicted,
+        expired: counts.expired,
+        caching_calls: counts.caching_calls,
+        requests_saved: signed(counts.hits).saturating_sub(signed(counts.caching_calls)),
+        stale_hits: (spec.plan.verify == Verify::Values).then_some(counts.stale_hits),
+        invalidation_time: latencies::plain(&cache.invalidation, &spec.percentiles),
+    }
+}
+
+pub(super) fn client(spec: &Validated, client: &MergedClient) -> ClientResult {
+    let usage = &client.usage;
+    let each = |whole: u64| whole.checked_div(client.requests).unwrap_or_default();
+    let thousandths = u128::from(usage.context_switches) * 1_000 / u128::from(client.requests.max(1));
+    ClientResult {
+        name: spec.plan.client.as_ref().map(|client| client.name.clone()).unwrap_or_default(),
+        version: usage.version.clone(),
+        connections: usage.connections,
+        callers: usage.callers,
+        cpu_per_request_nanoseconds: each(usage.user_nanoseconds.saturating_add(usage.system_nanoseconds)),
+        user_per_request_nanoseconds: each(usage.user_nanoseconds),
+        system_per_request_nanoseconds: each(usage.system_nanoseconds),
+        context_switches_per_thousand_requests: u64::try_from(thousandths).unwrap_or(u64::MAX),
+        peak_bytes: usage.peak_bytes,
+    }
+}
+
+pub(super) fn connections(spec: &Validated, outcome: &Outcome, churn: &MergedChurn) -> ConnectionsResult {
+    ConnectionsResult {
+        made: churn.made,
+        closed: churn.closed,
+        made_per_second: per_second(churn.made, measured(outcome)),
+        connect_time: latencies::plain(&churn.connect, &spec.percentiles),
+        tls_handshake_time: churn.tls_handshake.as_ref().map(|times| latencies::plain(times, &spec.percentiles)),
+    }
+}

@@ -1,0 +1,98 @@
+//! Tables of client-side caches and of connections with a lifetime.
+
+use redisbench_benchmark::api::status::{CacheResult, ConnectionsResult, Latencies};
+use redisbench_benchmark::human::{count, rate};
+
+use super::grid::{Cell, Grid};
+use super::paint::Style;
+use super::result::latency_rows;
+
+/// Counts of the caches, and how long invalidations took.
+pub fn cache(found: &CacheResult) -> Vec<Grid> {
+    let plain = |number: u64| Cell::from(count(number));
+    let heads = ["hits", "misses", "hit rate", "hits/s", "invalidations", "unused", "not cached", "flushes", "saved"];
+    let mut heads = heads.to_vec();
+    let mut row = vec![
+        Cell::from("all caches"),
+        plain(found.hits),
+        plain(found.misses),
+        Cell::from(format!("{}.{:02} %", found.hit_basis_points / 100, found.hit_basis_points % 100)),
+        Cell::from(rate(found.hits_per_second)),
+        plain(found.invalidations),
+        plain(found.invalidated_unused),
+        plain(found.not_cached),
+        plain(found.flushes),
+        Cell::from(format!(
+            "{}{}",
+            if found.requests_saved < 0 { "-" } else { "" },
+            count(found.requests_saved.unsigned_abs())
+        )),
+    ];
+    for (head, value) in
+        [("evicted", found.evicted), ("expired", found.expired), ("CACHING calls", found.caching_calls)]
+    {
+        if value > 0 {
+            heads.push(head);
+            row.push(plain(value));
+        }
+    }
+    if let Some(stale) = found.stale_hits {
+        heads.push("stale hits");
+        row.push(Cell::unless_zero(stale, Style::Doubtful));
+    }
+    let mut grid = Grid::new("Client-side caching", &heads);
+    grid.row(row);
+    vec![grid, latency_rows("Invalidation latency", &[("write to push", &found.invalidation_time)])]
+}
+
+/// Connections made, and how long that took.
+pub fn connections(found: &ConnectionsResult) -> Vec<Grid> {
+    let mut grid = Grid::new("Connections", &["made", "closed", "made/s"]);
+    grid.row([
+        Cell::from("lifetime"),
+        Cell::from(count(found.made)),
+        Cell::from(count(found.closed)),
+        Cell::from(rate(found.made_per_second)),
+    ]);
+    let mut times: Vec<(&str, &Latencies)> = vec![("connect", &found.connect_time)];
+    times.extend(found.tls_handshake_time.iter().map(|times| ("TLS handshake", times)));
+    vec![grid, latency_rows("Connect latency", &times)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paint::Paint;
+    use super::*;
+
+    fn text(grids: &[Grid]) -> String {
+        grids.iter().map(|grid| grid.text(Paint::none())).collect()
+    }
+
+    #[test]
+    fn a_cache_shows_what_it_saved_and_what_it_cost() {
+        let found = CacheResult {
+            hits: 9_000,
+            misses: 1_000,
+            hit_basis_points: 9_000,
+            invalidations: 54_272,
+            caching_calls: 10_000,
+            requests_saved: -1_000,
+            stale_hits: Some(3),
+            ..CacheResult::default()
+        };
+        let text = text(&cache(&found));
+        for part in ["90.00 %", "54,272", "-1,000", "CACHING calls", "stale hits", "write to push"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(!text.contains("evicted"), "{text}");
+    }
+
+    #[test]
+    fn connects_have_latencies_of_their_own() {
+        let found = ConnectionsResult { made: 12, closed: 13, made_per_second: 4, ..ConnectionsResult::default() };
+        let plain = text(&connections(&found));
+        assert!(plain.contains("made/s") && !plain.contains("TLS"), "{plain}");
+        let found = ConnectionsResult { tls_handshake_time: Some(Latencies::default()), ..found };
+        assert!(text(&connections(&found)).contains("TLS handshake"));
+    }
+}

@@ -1,0 +1,124 @@
+//! fred. All of its clients pipeline.
+
+use std::time::Duration;
+
+use fred::bytes::Bytes;
+use fred::bytes_utils::Str;
+use fred::clients::Pool as Clients;
+use fred::error::{Error, ErrorKind};
+use fred::interfaces::ClientLike as _;
+use fred::types::config::{ClusterDiscoveryPolicy, Config, ReconnectPolicy, Server, ServerConfig};
+use fred::types::{Builder, ClusterHash, CustomCommand, RespVersion, Value};
+use redisbench_wire::plan::{Pool, Topology};
+use tokio::time::timeout;
+
+use super::turns::Turns;
+use super::{CallError, Named, Reply, Setup, bulk, digits, null};
+use crate::command::Command;
+
+#[derive(Debug)]
+pub struct Connections {
+    clients: Clients,
+    turns: Turns<fred::clients::Client>,
+    patience: Duration,
+    resp3: bool,
+    /// The command of each operation.
+    commands: Vec<CustomCommand>,
+}
+
+impl Connections {
+    pub async fn open(setup: &Setup, count: usize) -> Result<Self, String> {
+        let told = |error: Error| format!("fred: {error}");
+        let servers: Vec<Server> = setup.servers.iter().map(|(host, port)| Server::new(host.clone(), *port)).collect();
+        let server = match (setup.target.topology, servers.first().cloned()) {
+            (_, None) => return Err("fred: the target has no server".into()),
+            (Topology::Cluster, _) => {
+                ServerConfig::Clustered { hosts: servers, policy: ClusterDiscoveryPolicy::default() }
+            }
+            (_, Some(server)) => ServerConfig::Centralized { server },
+        };
+        let database =
+            u8::try_from(setup.target.database).map_err(|_| "fred: databases beyond 255 are unknown to it")?;
+        let config = Config {
+            server,
+            username: setup.username().map(ToOwned::to_owned),
+            password: setup.password()?,
+            version: if setup.is_resp3() { RespVersion::RESP3 } else { RespVersion::RESP2 },
+            database: (database > 0).then_some(database),
+            ..Config::default()
+        };
+        let mut builder = Builder::from_config(config);
+        builder
+            .with_performance_config(|performance| performance.default_command_timeout = setup.response_timeout)
+            .with_connection_config(|connection| {
+                connection.connection_timeout = setup.connect_timeout;
+                connection.internal_command_timeout = setup.connect_timeout;
+                connection.max_command_attempts = setup.client.retries.saturating_add(1);
+            })
+            .set_policy(ReconnectPolicy::new_constant(0, 100));
+        let pool = builder.build_pool(count).map_err(told)?;
+        pool.init().await.map_err(told)?;
+        let clients = pool.clients().to_vec();
+        let turns =
+            if setup.client.pool == Pool::Exclusive { Turns::exclusive(clients) } else { Turns::shared(clients) };
+        let command = |named: &Named| {
+            let slot = named.key.map_or(ClusterHash::Random, ClusterHash::Offset);
+            CustomCommand::new(Str::from(named.name.clone()), slot, false)
+        };
+        let commands = setup.commands.iter().map(command).collect();
+        Ok(Self { clients: pool, turns, patience: setup.response_timeout, resp3: setup.is_resp3(), commands })
+    }
+
+    pub async fn call(&self, command: &Command) -> Result<Reply, CallError> {
+        let none = || CallError::connection("no connection");
+        let called = self.commands.get(command.operation()).cloned().ok_or_else(none)?;
+        let arguments: Vec<Value> =
+            command.arguments().skip(1).map(|argument| Value::Bytes(Bytes::copy_from_slice(argument))).collect();
+        let mut turn = self.turns.take(self.patience).await?;
+        let value: Result<Value, Error> = turn.connection()?.custom(called, arguments).await;
+        value
+            .map(|value| Reply { nil: is_nil(&value), bytes: length(&value, self.resp3) })
+            .map_err(|error| failed(&error))
+    }
+
+    /// Without it, fred would keep its connections as long as its tasks run.
+    pub async fn close(&self) {
+        // A server that does not answer QUIT in time is left to fred.
+        let _ = timeout(self.patience, self.clients.quit()).await;
+    }
+}
+
+fn failed(error: &Error) -> CallError {
+    let text = error.details();
+    match error.kind() {
+        ErrorKind::Timeout => CallError::timeout(text),
+        ErrorKind::IO | ErrorKind::Canceled | ErrorKind::Backpressure | ErrorKind::Routing => {
+            CallError::connection(text)
+        }
+        _ => CallError::reply(text),
+    }
+}
+
+fn is_nil(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.is_empty(),
+        _ => false,
+    }
+}
+
+/// The length of a reply as the protocol encodes it.
+fn length(value: &Value, resp3: bool) -> usize {
+    let all = |values: &[Value]| values.iter().map(|value| length(value, resp3)).sum::<usize>();
+    match value {
+        Value::Null => null(resp3),
+        Value::Boolean(_) => 4,
+        Value::Integer(number) => number.to_string().len() + 3,
+        // fred does not tell a status from a string; `OK` is nearly always one.
+        Value::String(text) if &**text == "OK" => 5,
+        Value::String(text) => bulk(text.len()),
+        Value::Bytes(bytes) => bulk(bytes.len()),
+        Value::Array(values) => digits(values.len()) + 3 + all(values),
+        _ => 0,
+    }
+}

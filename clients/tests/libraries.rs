@@ -1,0 +1,237 @@
+//! Every library against real servers, as a shard drives it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_loadgen::cluster::Topology;
+use redisbench_loadgen::control::driver::Driver;
+use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
+use redisbench_testkit::servers::{RedisServer, wait_until};
+use redisbench_wire::Detail;
+use redisbench_wire::plan::{
+    Arrival, Bound, Client, Library, Load, Pool, Preload, RedisRsConnection, Runtime, ShardPlan, TrialPlan,
+};
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Longer than any test takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn client(library: Library, pool: Pool) -> Client {
+    Client { name: "subject".into(), library, pool, threads: 2, runtime: Runtime::CurrentThread, retries: 0 }
+}
+
+fn all() -> Vec<Client> {
+    let redis_rs = |connection| Library::RedisRs(connection);
+    let smart = Library::SmartBatching { queue: 64, batch_bytes: 4096 };
+    let mut clients: Vec<Client> = [
+        (redis_rs(RedisRsConnection::Multiplexed), Pool::Shared),
+        (redis_rs(RedisRsConnection::Multiplexed), Pool::Exclusive),
+        (redis_rs(RedisRsConnection::Multiplexed), Pool::Bb8),
+        (redis_rs(RedisRsConnection::Multiplexed), Pool::Deadpool),
+        (redis_rs(RedisRsConnection::ConnectionManager), Pool::Shared),
+        (Library::Fred, Pool::Shared),
+        (Library::Fred, Pool::Exclusive),
+        (smart, Pool::Shared),
+        (smart, Pool::Exclusive),
+        (Library::Engine, Pool::Shared),
+    ]
+    .map(|(library, pool)| client(library, pool))
+    .into();
+    clients.push(Client { runtime: Runtime::MultiThread, ..client(Library::Fred, Pool::Shared) });
+    clients
+}
+
+/// A closed loop of 2,000 requests from eight callers over four connections.
+fn plan(client: Client) -> TrialPlan {
+    TrialPlan {
+        client: Some(client),
+        connections: 4,
+        concurrency: Some(8),
+        bound: Bound::Requests { count: 2_000, max_nanoseconds: 60 * SECOND },
+        ..TrialPlan::basic("redis:6379")
+    }
+}
+
+struct Bench {
+    driver: Arc<dyn Driver>,
+    events: mpsc::Receiver<EngineEvent>,
+}
+
+impl Bench {
+    async fn start(plan: ShardPlan, server: &RedisServer) -> Self {
+        let bench = Self::connected(plan, server).await;
+        bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
+        bench
+    }
+
+    async fn connected(plan: ShardPlan, server: &RedisServer) -> Self {
+        let has_preload = plan.has_preload();
+        let (sender, events) = mpsc::channel(256);
+        let config = EngineConfig::new(plan, 1, Topology::of(&[server.address()]));
+        let driver = redisbench_clients::spawn(config, sender).unwrap();
+        let mut bench = Self { driver, events };
+        bench.driver.connect().unwrap();
+        bench.until(|event| matches!(event, EngineEvent::Connected { ready, wanted } if ready == wanted)).await;
+        if has_preload {
+            bench.driver.preload().unwrap();
+            bench.until(|event| matches!(event, EngineEvent::Preloaded { .. })).await;
+        }
+        bench
+    }
+
+    async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) {
+        let found = async {
+            while let Some(event) = self.events.recv().await {
+                assert!(!matches!(event, EngineEvent::WorkerFailed { .. }), "{event:?}");
+                if wanted(&event) {
+                    return;
+                }
+            }
+            panic!("the driver ended");
+        };
+        timeout(PATIENCE, found).await.unwrap();
+    }
+
+    /// Waits for the end, and returns everything that was measured.
+    async fn finish(mut self) -> Snapshot {
+        self.until(|event| matches!(event, EngineEvent::Finished { aborted: false, .. })).await;
+        self.end().await
+    }
+
+    async fn end(self) -> Snapshot {
+        let snapshot = self.driver.snapshot_since(Detail::Full, 0).await.unwrap();
+        snapshot.check().unwrap();
+        tokio::task::spawn_blocking(move || drop(self.driver)).await.unwrap();
+        snapshot
+    }
+}
+
+#[tokio::test]
+async fn every_client_sends_each_request_once() {
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let snapshot = Bench::start(plan(client.clone()).of_shard(0), &server).await.finish().await;
+        assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (2_000, 2_000), "{client:?}");
+        assert_eq!(server.calls("get"), 2_000, "{client:?}");
+        assert_eq!((snapshot.stage, snapshot.errors.len()), (Stage::Done, 0), "{client:?}");
+        let usage = snapshot.client.unwrap();
+        assert_eq!((usage.connections, usage.callers), (4, 8), "{client:?}");
+        assert!(usage.user_nanoseconds + usage.system_nanoseconds > 0 && usage.version.contains(' '), "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_open_loop_has_the_schedule_of_the_engine() {
+    let load = Load::OpenLoop {
+        rate_per_second: 1_000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 60 * SECOND,
+    };
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let plan = TrialPlan {
+            load: load.clone(),
+            // However late they are sent.
+            bound: Bound::Requests { count: 500, max_nanoseconds: 60 * SECOND },
+            warmup_nanoseconds: SECOND / 10,
+            ..plan(client.clone())
+        };
+        let snapshot = Bench::start(plan.of_shard(0), &server).await.finish().await;
+        assert_eq!((snapshot.warmup.scheduled, snapshot.total.scheduled), (100, 500), "{client:?}");
+        assert_eq!(snapshot.total.succeeded, 500, "{client:?}: {:?}", snapshot.errors);
+        assert_eq!(server.calls("get"), 600, "{client:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_calls_what_answers_at_once() {
+    let server = RedisServer::start(&[]);
+    let snapshot = Bench::start(plan(client(Library::Null, Pool::Shared)).of_shard(0), &server).await.finish().await;
+    assert_eq!((snapshot.total.succeeded, server.calls("get")), (2_000, 0));
+}
+
+#[tokio::test]
+async fn error_replies_keep_their_kind() {
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let mut plan = plan(client.clone());
+        let operation = &mut plan.workload.operations[0];
+        operation.arguments =
+            [["LPUSH"], ["text"], ["x"]].map(|[word]| vec![redisbench_wire::plan::Part::Literal(word.into())]).into();
+        let _: () = server.ask(&["SET", "text", "1"]);
+        let snapshot = Bench::start(plan.of_shard(0), &server).await.finish().await;
+        assert_eq!((snapshot.total.errors, snapshot.total.unanswered), (2_000, 0), "{client:?}");
+        assert_eq!(snapshot.errors[0].kind, "WRONGTYPE", "{client:?}: {:?}", snapshot.errors);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aborted_load_ends_at_once_with_its_counts() {
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let plan = TrialPlan { bound: Bound::Duration { nanoseconds: 600 * SECOND }, ..plan(client.clone()) };
+        let mut bench = Bench::start(plan.of_shard(0), &server).await;
+        wait_until("the load runs", || server.calls("get") > 100);
+        bench.driver.abort().unwrap();
+        bench.until(|event| matches!(event, EngineEvent::Finished { aborted: true, .. })).await;
+        let snapshot = bench.end().await;
+        assert!(snapshot.aborted && snapshot.total.balances() && snapshot.total.succeeded > 0, "{client:?}");
+    }
+}
+
+/// With a preload and without one: the engine, which prepares the target, must not stay connected.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_library_is_connected_while_the_load_runs_and_nothing_after_it() {
+    for (client, preload) in
+        all().into_iter().flat_map(|client| [(client.clone(), Preload::None), (client, Preload::Always)])
+    {
+        let server = RedisServer::start(&[]);
+        let bound = Bound::Duration { nanoseconds: 600 * SECOND };
+        let mut plan = TrialPlan { bound, preload: preload.clone(), ..plan(client.clone()) };
+        plan.workload.keys.count = 100;
+        let mut bench = Bench::start(plan.of_shard(0), &server).await;
+        let connected = || {
+            let clients: String = server.ask(&["INFO", "clients"]);
+            let count = clients.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap();
+            // The one that asks is connected, too.
+            count.parse::<u32>().unwrap() - 1
+        };
+        wait_until(&format!("4 connections of {client:?} with {preload:?}"), || connected() == 4);
+        bench.driver.abort().unwrap();
+        bench.until(|event| matches!(event, EngineEvent::Finished { aborted: true, .. })).await;
+        bench.driver.disconnect().await.unwrap();
+        wait_until(&format!("no connection of {client:?}"), || connected() == 0);
+        bench.end().await;
+    }
+}
+
+/// Callers that wait for a free connection give up in time, so that a load ends when its server stands still.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_ends_although_the_server_stands_still() {
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let mut plan = TrialPlan {
+            concurrency: Some(200),
+            bound: Bound::Duration { nanoseconds: 2 * SECOND },
+            ..plan(client.clone())
+        };
+        plan.timeouts.request_nanoseconds = SECOND / 2;
+        let mut bench = Bench::connected(plan.of_shard(0), &server).await;
+        server.pause();
+        bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
+        bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
+        server.resume();
+        let snapshot = bench.end().await;
+        assert!(snapshot.total.balances() && snapshot.total.unanswered > 0, "{client:?}: {:?}", snapshot.total);
+        let timeouts = snapshot.errors.iter().any(|error| error.kind == "Timeout");
+        assert!(timeouts, "{client:?}: {:?}", snapshot.errors);
+    }
+}

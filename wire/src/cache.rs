@@ -1,0 +1,78 @@
+//! Counts of client-side caches.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::EncodedHistogram;
+
+/// Counts of a shard's client-side caches while measuring. Hits are not requests, and no other count includes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cache {
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: CacheCounts,
+    /// From sending a write until another connection of the same worker received the push that invalidated its entry.
+    pub invalidation: EncodedHistogram,
+}
+
+/// The counts of client-side caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CacheCounts {
+    /// Reads that were answered by a cache.
+    pub hits: u64,
+    /// Reads that were sent because no cache had their key.
+    pub misses: u64,
+    /// Keys in the servers' invalidation messages.
+    pub invalidations: u64,
+    /// Invalidated entries that no read had used.
+    pub invalidated_unused: u64,
+    /// Invalidations of keys that the cache did not hold.
+    pub not_cached: u64,
+    /// Times that a cache with entries was emptied: a lost or closed connection, moved slots, or FLUSHALL.
+    pub flushes: u64,
+    /// Entries dropped to make room.
+    pub evicted: u64,
+    /// Entries dropped because of their age.
+    pub expired: u64,
+    /// `CLIENT CACHING YES` commands that were answered.
+    pub caching_calls: u64,
+    /// Hits on a value older than a write acknowledged earlier on this shard. 0 unless values are verified.
+    pub stale_hits: u64,
+}
+
+impl CacheCounts {
+    /// All counts.
+    pub fn all(&self) -> [u64; 10] {
+        [
+            self.hits,
+            self.misses,
+            self.invalidations,
+            self.invalidated_unused,
+            self.not_cached,
+            self.flushes,
+            self.evicted,
+            self.expired,
+            self.caching_calls,
+            self.stale_hits,
+        ]
+    }
+
+    /// Adds other counts. They saturate, because they are untrusted.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, part) in [
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+            (&mut self.invalidations, other.invalidations),
+            (&mut self.invalidated_unused, other.invalidated_unused),
+            (&mut self.not_cached, other.not_cached),
+            (&mut self.flushes, other.flushes),
+            (&mut self.evicted, other.evicted),
+            (&mut self.expired, other.expired),
+            (&mut self.caching_calls, other.caching_calls),
+            (&mut self.stale_hits, other.stale_hits),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+    }
+}
