@@ -94,12 +94,15 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
-# The last line sums the results of all steps. A step that failed before its tests counts as one failure.
+# The last lines name what failed, because the log of a cluster is long, and sum the results of all steps. A step that failed
+# before its tests counts as one failure.
 test: ## run all tests, the last ones on a Kubernetes cluster of three nodes that it builds and starts
 	@mkdir -p $(LOGS)
 	@status=0; $(MAKE) test-steps 2>&1 | tee $(LOGS)/test.log || status=$$?; \
 	awk -v status=$$status \
-	  '/^test result: / { passed += $$4; failed += $$6 } \
+	  'panicked { print substr(panicked " " $$0, 1, 900); panicked = "" } \
+	  /^thread .* panicked at / { panicked = $$0 } \
+	  /^test result: / { passed += $$4; failed += $$6 } \
 	  /^Ran [0-9]+ tests? in / { passed += $$2 } \
 	  /^FAILED \(/ { bad = 0; count = split($$0, part, /[=,)]/); for (i = 2; i <= count; i += 2) bad += part[i]; passed -= bad; failed += bad } \
 	  END { if (status && !failed) failed = 1; printf "%d passed, %d failed\n", passed, failed }' $(LOGS)/test.log; \
