@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use redisbench_testkit::examples::shortened;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Run;
+use crate::support::{Run, list};
 
 /// Runs in parallel. Each mostly waits for its start.
 const AT_ONCE: usize = 8;
@@ -24,12 +24,23 @@ fn manifests(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Whether nothing is wrong with a search but requests that were due at the end of a step and had not been sent: a time ends it, so a busy
+/// machine may leave some.
+fn only_late_ends_of_steps(status: &Value) -> bool {
+    let searched = status["search"].is_object() || status["searches"].is_array();
+    let failed = list(&status["trials"]).iter().any(|step| step["requests"]["errors"] != 0);
+    let invalid = |reason: &&Value| reason["severity"] == "Invalid";
+    searched
+        && !failed
+        && list(&status["verdict"]["reasons"]).iter().filter(invalid).all(|reason| reason["reason"] == "Errors")
+}
+
 /// Runs one example. Returns the problem, if any.
 fn run(path: &Path, manifest: &str) -> Option<String> {
     let finished = Run::local(manifest, &["--with-redis"]).finish();
     let status = &finished.object["status"];
     let verdict = &status["verdict"]["value"];
-    let trusted = verdict == "Valid" || verdict == "Degraded";
+    let trusted = verdict == "Valid" || verdict == "Degraded" || only_late_ends_of_steps(status);
     (status["phase"] != "Succeeded" || !trusted)
         .then(|| format!("{}: {:#}\n{}", path.display(), status, finished.stderr))
 }

@@ -14,7 +14,7 @@ use redisbench_testkit::processes::SIGKILL;
 use serde_json::{Value, json};
 
 /// The delay of the start's calls to the held shards, in which the test must observe that the start is recorded.
-const LAG: Duration = Duration::from_millis(900);
+const LAG: Duration = Duration::from_millis(1500);
 const SHARDS: usize = 3;
 
 /// Only one shard has accepted the start; the calls never reach the others.
@@ -44,9 +44,9 @@ async fn nearly_started(namespace: &TestNamespace) -> Result<(Benchmark, Vec<Lag
     redis::standalone(namespace, "redis").await?;
     let server = Process::of(&redis::pod_of(namespace, "redis").await?)?.stop().await?;
     let spec = json!({
-        "load": {"duration": "6s", "connections": 6, "timeouts": {"connect": "60s"}},
+        "load": {"duration": "15s", "connections": 6, "timeouts": {"connect": "60s"}},
         // High, because the delay makes the clocks uncertain.
-        "shards": {"count": SHARDS, "maxStartSkew": "3s"},
+        "shards": {"count": SHARDS, "maxStartSkew": "5s"},
     });
     let benchmark = Benchmark::create(namespace, "run", &spec).await?;
     let pods = shards(&benchmark, SHARDS).await?;
@@ -81,7 +81,7 @@ async fn kill_when_recorded(namespace: &TestNamespace, benchmark: &Benchmark, la
     tokio::time::sleep(wait + Duration::from_millis(300)).await;
     let pods = benchmark.pods().await?;
     let expected: BTreeSet<_> = pods[..1].iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-    wait::answer("loaded only by the shard that got the start", Duration::from_secs(5), || async {
+    wait::answer("loaded only by the shard that got the start", Duration::from_secs(12), || async {
         let active = active(namespace).await?;
         ensure!(active == expected, "loaded by {active:?}, not by {expected:?}");
         Ok(Some(()))
@@ -108,7 +108,7 @@ fn while_collecting() {
     run_alone(|namespace| async move {
         operator::fresh(&namespace.client).await?;
         redis::standalone(&namespace, "redis").await?;
-        let benchmark = Benchmark::create(&namespace, "run", &json!({})).await?;
+        let benchmark = Benchmark::create(&namespace, "run", &json!({"load": {"duration": "15s"}})).await?;
         let cut = held_collecting(&benchmark).await?;
         let promised = "the shards keep what they measured; the next operator fetches it";
         let mut report = Report::open(&namespace, &benchmark, "operator killed while collecting", promised).await?;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
-use redisbench_e2e::benchmark::{condition, message, phase};
-use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
+use k8s_openapi::api::core::v1::Pod;
+use redisbench_e2e::benchmark::{SOON, condition, is_finished, message, phase};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run, wait};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -37,6 +38,13 @@ fn targets_that_cannot_be_measured_fail_soon() {
 async fn fails(namespace: &TestNamespace, name: &str, targets: &Value, says: &[&str]) -> Result<()> {
     let spec = json!({"targets": targets, "shards": {"count": 1}, "load": {"timeouts": {"connect": "2s"}}});
     let benchmark = Benchmark::create(namespace, name, &spec).await?;
+    // The minute is the shard's, and its pod may start late.
+    wait::answer("a running shard, or the end", SOON, || async {
+        let running = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        let begun = benchmark.pods().await?.iter().any(running) || is_finished(&benchmark.get().await?);
+        Ok(begun.then_some(()))
+    })
+    .await?;
     let object = benchmark.finished(MINUTE).await?;
     ensure!(phase(&object) == "Failed", "{name} did not fail: {}", object["status"]);
     ensure!(condition(&object, "Failed") == Some("True"), "{name}: no condition Failed");
@@ -55,7 +63,7 @@ fn what_the_schema_cannot_judge_is_not_accepted() {
         let spec = json!({"workload": {"operations": operations}});
         let benchmark = Benchmark::create(&namespace, "unquoted", &spec).await?;
         let refused = |o: &Value| condition(o, "Accepted") == Some("False");
-        let object = benchmark.wait("refused", Duration::from_secs(5), refused).await?;
+        let object = benchmark.wait("refused", Duration::from_secs(20), refused).await?;
         let message = message(&object, "Accepted");
         ensure!(message.contains("workload.operations"), "the message names no field: {message}");
         ensure!(phase(&object) == "Pending", "not Pending: {}", object["status"]);
@@ -63,7 +71,7 @@ fn what_the_schema_cannot_judge_is_not_accepted() {
         redis::standalone(&namespace, "redis").await?;
         let operations = json!([{"name": "get", "weight": 1, "command": "GET __key__"}]);
         benchmark.patch(&json!({"workload": {"operations": operations}})).await?;
-        benchmark.succeeded(redisbench_e2e::benchmark::SOON).await?;
+        benchmark.succeeded(SOON).await?;
         Ok(())
     });
 }

@@ -48,7 +48,8 @@ fn a_rate_that_holds_is_confirmed_three_times() {
         redis::standalone(&namespace, "redis").await?;
         let search = json!({
             "search": {"objective": {"quantile": "0.9", "max": "10m"}, "rate": {"min": 100, "max": 100}},
-            "load": {"openLoop": null, "duration": null, "warmup": "2s"},
+            // So long that a pause at the end of a step delays only a few of its requests.
+            "load": {"openLoop": null, "duration": "20s", "warmup": "2s"},
         });
         let manifest = manifest("search", &search).to_string();
         let ended = Running::plugin(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;

@@ -26,9 +26,15 @@ fn accepted(connections: &mut [redis::Connection]) -> u64 {
     connections.iter_mut().map(of).sum()
 }
 
-/// Nothing of the churn counts as an error, an outage or a reconnect, and the times are those of the connections made.
+/// Nothing of the churn counts as an error, an outage or a reconnect, and the times are those of the connections made. If a time ends the
+/// load, its last requests may become due too late to be sent on a busy machine.
 fn assert_quiet(snapshot: &Snapshot) -> Churn {
-    assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
+    assert_eq!(
+        (snapshot.total.errors, snapshot.total.unsent),
+        (0, snapshot.total.unsent_at_end),
+        "{:?}",
+        snapshot.errors
+    );
     assert_eq!(snapshot.generator.reconnects, 0);
     assert!(snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
     let churn = snapshot.churn.clone().unwrap();
@@ -80,13 +86,13 @@ async fn lives_end_by_time_in_open_and_closed_loops() {
         let server = RedisServer::start(&[]);
         let mut plan = living(LifetimeLimit::Duration { nanoseconds: 50 * MILLISECOND }, spread);
         plan.load = load;
-        plan.bound = Bound::Duration { nanoseconds: 500 * MILLISECOND };
+        plan.bound = Bound::Duration { nanoseconds: 2 * SECOND };
         let mut watch = [server.connection()];
         let (snapshot, accepted) = churned(Bench::new(plan, standalone(&server), 1), &mut watch).await;
         let churn = assert_quiet(&snapshot);
         assert_eq!(accepted, churn.closed);
         // At most one end per connection and lifetime; a busy machine skips some.
-        assert!((4..=40).contains(&churn.closed), "{churn:?}");
+        assert!((4..=160).contains(&churn.closed), "{churn:?}");
     }
 }
 
@@ -106,7 +112,7 @@ async fn first_commands_are_sent_on_every_connection() {
 
 #[tokio::test]
 async fn a_cluster_loses_nothing_either() {
-    let cluster = RedisCluster::start(3);
+    let cluster = RedisCluster::steady(3);
     for load in [Load::ClosedLoop, open_loop(2_000)] {
         let mut plan = living(LifetimeLimit::Requests { count: 10 }, LifetimeSpread::Even);
         (plan.load, plan.connections, plan.pipeline) = (load, 6, 4);
@@ -123,13 +129,15 @@ async fn a_cluster_loses_nothing_either() {
 async fn a_server_that_is_gone_is_still_an_outage() {
     let mut server = RedisServer::start(&[]);
     let mut plan = living(LifetimeLimit::Requests { count: 5 }, LifetimeSpread::Even);
-    (plan.load, plan.bound) = (open_loop(1_000), Bound::Duration { nanoseconds: SECOND });
+    (plan.load, plan.bound) = (open_loop(1_000), Bound::Duration { nanoseconds: 600 * SECOND });
     let mut bench = Bench::started(plan, standalone(&server), 1).await;
     let mut churning = bench.live().await;
     while churning.churn.as_ref().is_none_or(|churn| churn.made == 0) {
         churning = bench.live().await;
     }
     server.kill();
+    while bench.live().await.topology.outages.is_empty() {}
+    bench.engine.abort().unwrap();
     let snapshot = bench.finished(1).await;
     assert!(snapshot.total.balances() && !snapshot.topology.outages.is_empty(), "{:?}", snapshot.total);
 }

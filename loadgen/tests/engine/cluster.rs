@@ -38,9 +38,10 @@ async fn requests_go_to_the_owners_of_their_slots() {
             cluster.reset_statistics();
             let mut plan = cluster_plan();
             plan.load = load.clone();
+            plan.bound = Bound::Requests { count: 1_000, max_nanoseconds: 60 * SECOND };
             let snapshot = run(plan, topology(&cluster), workers).await;
             assert_reconciled(&cluster, &snapshot);
-            assert!(snapshot.total.succeeded > 300, "{:?}", snapshot.total);
+            assert_eq!(snapshot.total.succeeded, 1_000, "{:?}", snapshot.total);
             assert_eq!((snapshot.total.errors, snapshot.total.redirect_hops), (0, 0));
             let slots: Vec<u32> = snapshot.nodes.iter().map(|node| node.slots).collect();
             assert_eq!(slots, [5461, 5461, 5462]);
@@ -173,8 +174,10 @@ async fn a_dead_node_does_not_stop_a_closed_loop() {
         let snapshot = bench.completed(1).await;
         assert!(snapshot.total.unsent_not_connected > 20, "{:?}", snapshot.total);
         assert!(bench.saw(|event| *event == EngineEvent::Unanswered));
-        let [outage] = snapshot.topology.outages.as_slice() else { panic!("{:?}", snapshot.topology) };
-        assert_eq!((outage.slots.first, outage.slots.last, outage.lasting), (0, 5460, true));
+        // On a busy machine the others may be silent for the short timeout, too.
+        let of_the_dead: Vec<_> = snapshot.topology.outages.iter().filter(|outage| outage.slots.first == 0).collect();
+        let [outage] = of_the_dead[..] else { panic!("{:?}", snapshot.topology) };
+        assert_eq!((outage.slots.last, outage.lasting), (5460, true));
     }
 }
 

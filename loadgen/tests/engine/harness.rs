@@ -1,7 +1,5 @@
 //! Runs a plan from connecting to the full snapshot.
 
-use std::time::Duration;
-
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Access, ConnectFailure, Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
 use redisbench_testkit::servers::{PATIENCE, RedisCluster, RedisServer};
@@ -156,7 +154,7 @@ impl Bench {
 
     /// A snapshot that passes the conductor's check.
     async fn taken(&self, detail: Detail) -> Snapshot {
-        let snapshot = timeout(Duration::from_secs(5), self.engine.snapshot(detail)).await.unwrap().unwrap();
+        let snapshot = timeout(PATIENCE, self.engine.snapshot(detail)).await.unwrap().unwrap();
         assert_eq!(snapshot.check(), Ok(()));
         assert!(!snapshot.timeline.spans.is_empty() || snapshot.total.succeeded + snapshot.warmup.succeeded == 0);
         for (index, operation) in snapshot.operations.iter().enumerate() {

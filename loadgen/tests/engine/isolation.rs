@@ -45,9 +45,8 @@ async fn a_stalled_connection_does_not_hold_up_the_others() {
         let peer = Peer::start();
         let mut plan = numbered(2000, 600, pipeline);
         plan.connections = 4;
+        peer.hold_first();
         let mut bench = Bench::started(plan, peer.topology(), 1).await;
-        peer.wait_for_commands(1);
-        peer.hold_connection(0);
         // All requests are sent, and all but those on the held connection are answered.
         peer.wait_for_commands(600);
         let held = peer.unanswered() as u64;
@@ -146,7 +145,7 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     let (peers, topology) = cluster();
     let mut plan = numbered(3000, 900, 4);
     plan.connections = 3;
-    plan.load = OpenLoop { unsent_after_nanoseconds: SECOND, ..OpenLoop::at(3000) }.load();
+    plan.load = OpenLoop { unsent_after_nanoseconds: 5 * SECOND, ..OpenLoop::at(3000) }.load();
     let wanted = by_node(&plan, &topology, 900);
     peers[0].hold();
     let mut bench = Bench::started(plan, topology, 1).await;

@@ -33,6 +33,10 @@ struct State {
     connections: Vec<Line>,
     /// Whether new connections are held.
     hold_new: bool,
+    /// The command from which on all connections are held.
+    hold_at: Option<usize>,
+    /// Whether the first connection is held from its first command on.
+    hold_first: bool,
     /// The reply to every command.
     reply: &'static [u8],
     pings: usize,
@@ -40,7 +44,22 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { received: Vec::new(), connections: Vec::new(), hold_new: false, reply: VALUE, pings: 0 }
+        Self {
+            received: Vec::new(),
+            connections: Vec::new(),
+            hold_new: false,
+            hold_at: None,
+            hold_first: false,
+            reply: VALUE,
+            pings: 0,
+        }
+    }
+}
+
+impl State {
+    fn hold(&mut self) {
+        self.hold_new = true;
+        self.connections.iter_mut().for_each(|line| line.held = true);
     }
 }
 
@@ -101,14 +120,17 @@ impl Peer {
 
     /// Stops replying on all connections.
     pub fn hold(&self) {
-        let mut state = self.state();
-        state.hold_new = true;
-        state.connections.iter_mut().for_each(|line| line.held = true);
+        self.state().hold();
     }
 
-    /// Stops replying on one connection.
-    pub fn hold_connection(&self, connection: usize) {
-        self.state().connections[connection].held = true;
+    /// Stops replying on all connections with the command of this number, from 1.
+    pub fn hold_at(&self, command: usize) {
+        self.state().hold_at = Some(command);
+    }
+
+    /// Never replies on the first connection.
+    pub fn hold_first(&self) {
+        self.state().hold_first = true;
     }
 
     /// Replies to everything, now and from now on.
@@ -190,19 +212,24 @@ impl Shared {
             let mut state = self.state.lock().unwrap();
             while let Some((arguments, length)) = command(&input) {
                 input.drain(..length);
-                let State { received, connections, hold_new, reply, pings } = &mut *state;
+                let is_command = arguments[0] != "PING";
+                if is_command && state.hold_at == Some(state.received.len() + 1) {
+                    state.hold();
+                }
+                let State { received, connections, hold_new, hold_first, reply, pings, .. } = &mut *state;
                 if let Some(stream) = stream.take() {
+                    let held = *hold_new || *hold_first && connections.is_empty();
                     number = Some(connections.len());
-                    connections.push(Line { stream, unanswered: VecDeque::new(), held: *hold_new });
+                    connections.push(Line { stream, unanswered: VecDeque::new(), held });
                 }
                 let connection = number.unwrap();
                 let line = &mut connections[connection];
-                if arguments[0] == "PING" {
-                    *pings += 1;
-                    line.unanswered.push_back(b"+PONG\r\n");
-                } else {
+                if is_command {
                     received.push(Received { connection, arguments });
                     line.unanswered.push_back(*reply);
+                } else {
+                    *pings += 1;
+                    line.unanswered.push_back(b"+PONG\r\n");
                 }
                 if !line.held {
                     line.answer(usize::MAX);

@@ -21,12 +21,10 @@ async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
         plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };
         let mut bench = Bench::connected(plan, peer.topology(), 1).await;
         let start = monotonic_nanoseconds() + 20 * MILLISECOND;
-        bench.engine.start(start, 1).unwrap();
-        peer.wait_for_commands(200);
-        peer.hold();
         // Requests before the stall are answered; all others wait.
-        let unanswered = peer.unanswered();
-        let answered = peer.received().len() - unanswered;
+        let answered = 199;
+        peer.hold_at(answered + 1);
+        bench.engine.start(start, 1).unwrap();
         while bench.live().await.total.scheduled < answered as u64 + 400 {}
         peer.wait_for_commands(answered + 2 * pipeline as usize);
         assert_eq!(peer.unanswered(), 2 * pipeline as usize, "as many as have room");

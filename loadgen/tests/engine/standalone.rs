@@ -28,7 +28,9 @@ async fn closed_loop_counts_what_the_server_counts() {
         plan.pipeline = pipeline;
         plan.connections = 4;
         plan.workload.keys.count = 1_000_000;
-        plan.warmup_nanoseconds = 50 * MILLISECOND;
+        // Long enough for the warm-up of a worker that begins late.
+        plan.warmup_nanoseconds = SECOND;
+        plan.bound = Bound::Requests { count: 5_000, max_nanoseconds: 60 * SECOND };
         let snapshot = run(plan, standalone(&server), workers).await;
         assert_reconciled(&server, &snapshot);
         assert!(snapshot.total.succeeded > 100 && snapshot.warmup.succeeded > 10, "{:?}", snapshot.total);

@@ -95,9 +95,10 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     let endless = endless(plan(&redis.endpoint()));
-    shard.prepared(&TrialPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await;
-    let begin = shard.clock().await + SECOND / 10;
-    let accepted = shard.start_at(1, 1, begin).await.unwrap().body;
+    shard.prepared(&TrialPlan { bound: Bound::Duration { nanoseconds: 5 * SECOND }, ..endless }).await;
+    shard.begin(1).await;
+    let accepted = shard.state().await.body.accepted.unwrap();
+    let begin = accepted.start_nanoseconds;
     assert_eq!(loaded(&shard).await.window.start_nanoseconds, begin);
     assert_eq!(shard.start_at(1, 1, begin + 9 * SECOND).await.unwrap().body, accepted);
     assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);

@@ -8,7 +8,7 @@ use redisbench_wire::{AbortThen, Detail};
 
 use crate::client::{Shard, eventually};
 use crate::load::{assert_balanced, endless};
-use crate::plans::{SECOND, plan, steady};
+use crate::plans::{plan, steady};
 
 fn pooled(endpoints: Vec<String>, distribution: Distribution) -> TrialPlan {
     let mut plan = plan(&endpoints[0]);
@@ -65,10 +65,12 @@ async fn an_even_pool_shares_the_requests_and_its_one_server_is_counted_once() {
 async fn a_server_of_a_pool_that_dies_fails_its_own_slots_alone() {
     let mut servers = [(); 2].map(|()| RedisServer::start(&[]));
     let plan = pooled(servers.iter().map(RedisServer::endpoint).collect(), Distribution::ByKey);
-    let mut plan = endless(steady(plan, 2000, 50));
-    plan.timeouts.request_nanoseconds = SECOND / 5;
-    let shard = Shard::armed(&plan).await;
+    let shard = Shard::armed(&endless(steady(plan, 2000, 50))).await;
     shard.begin(1).await;
+    let loaded = eventually("the load runs", async || {
+        (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 0).then_some(())
+    });
+    loaded.await;
     servers[1].kill();
     let missing = eventually("requests of the dead server fail or stay unsent", async || {
         let total = shard.snapshot(Detail::Live).await.unwrap().body.total;
