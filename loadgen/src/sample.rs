@@ -15,6 +15,7 @@ pub fn plan() -> TrialPlan {
             trial_nanoseconds: 60 * SECOND,
             armed_nanoseconds: 600 * SECOND,
             finished_nanoseconds: 500 * SECOND,
+            unattended_nanoseconds: 0,
         },
         ..TrialPlan::basic("redis:6379")
     }

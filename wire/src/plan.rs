@@ -190,7 +190,8 @@ pub struct Measurement {
     pub probe_nanoseconds: u64,
 }
 
-/// Time limits that the shard enforces by its own clock. Beyond one, it stops the load, writes the counters to its log, and exits with 75.
+/// Time limits that the shard enforces by its own clock. Beyond one, it stops the load, writes the counters to its log, and exits with 75,
+/// unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
@@ -200,6 +201,9 @@ pub struct Limits {
     pub armed_nanoseconds: u64,
     /// In phase Finished or Failed without contact. The clock starts when the phase does.
     pub finished_nanoseconds: u64,
+    /// In phase Running without contact. Then the load stops and its result is kept. 0 sets no limit.
+    #[serde(default)]
+    pub unattended_nanoseconds: u64,
 }
 
 #[cfg(test)]

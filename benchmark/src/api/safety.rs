@@ -1,14 +1,18 @@
-//! `spec.safety`: commands that would harm other users of the target. The doc comments are the text of `kubectl explain`.
+//! `spec.safety`: what would harm other users of the target. The doc comments are the text of `kubectl explain`.
 //!
 //! The lists here apply where the server does not describe its commands. Before any load, a shard also refuses other commands that the
 //! server flags as `admin`, or, with `load.pipeline` above 1, as `blocking`.
+
+use std::time::Duration;
 
 use redisbench_wire::plan::Part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Commands that could harm other users of the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+use super::duration::GoDuration;
+
+/// What could harm other users of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SafetySpec {
     /// Allows commands that destroy or change data or settings of other users of the server, or stall it: those that the server flags as
@@ -16,6 +20,20 @@ pub struct SafetySpec {
     /// CONFIG SET. If false, they are refused before any load. The contents of scripts are not checked. Default false.
     #[serde(default)]
     pub allow_destructive: bool,
+    /// Time without a call from the operator after which a shard stops its load, 1m to 48h: nobody could stop it. It keeps its result, and
+    /// the run fails with `StoppedEarly`. Default 5m.
+    #[serde(default = "default_unattended")]
+    pub unattended: GoDuration,
+}
+
+impl Default for SafetySpec {
+    fn default() -> Self {
+        Self { allow_destructive: false, unattended: default_unattended() }
+    }
+}
+
+fn default_unattended() -> GoDuration {
+    GoDuration::from(Duration::from_secs(300))
 }
 
 const DELETES: &str = "deletes or replaces data of other clients";

@@ -4,6 +4,8 @@
 
 #![allow(clippy::duplicated_attributes, reason = "every printer column has its type and path")]
 
+use std::collections::BTreeMap;
+
 use kube_derive::CustomResource;
 use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
@@ -109,7 +111,7 @@ pub struct RedisBenchmarkSpec {
     /// Breakdowns, percentiles, and evidence for the verdict.
     #[serde(default)]
     pub measurement: MeasurementSpec,
-    /// Commands that could harm other users of the target. Default: refused.
+    /// What could harm other users of the target: destructive commands, and load that nobody can stop.
     #[serde(default)]
     pub safety: SafetySpec,
     /// Seconds after the end until the benchmark and everything that it created are deleted: 0 (at once) to 2147483647. Not set by default:
@@ -336,6 +338,11 @@ pub struct ShardsSpec {
     /// Timeout for a shard's result after the end of the load, 5s to 1h. The shard is then lost. Default 2m.
     #[serde(default = "default_collect_timeout")]
     pub collect_timeout: GoDuration,
+    /// Labels added to the Job of the shards, such as `kueue.x-k8s.io/queue-name`; at most 32, with values of up to 63 characters. Labels
+    /// set by redisbench cannot be replaced. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub job_labels: BTreeMap<String, String>,
     /// Settings of the shards' pods.
     #[serde(default, skip_serializing_if = "is_default")]
     pub template: ShardTemplate,
@@ -391,6 +398,7 @@ impl Default for ShardsSpec {
             max_start_skew: default_max_start_skew(),
             prepare_timeout: default_prepare_timeout(),
             collect_timeout: default_collect_timeout(),
+            job_labels: BTreeMap::new(),
             template: ShardTemplate::default(),
         }
     }

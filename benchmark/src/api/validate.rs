@@ -58,7 +58,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let connection_lifetime = lifetime::check(spec, &mut problems);
     let chosen = client::check(spec, &mut problems);
     let percentiles = measurement::percentiles(&spec.measurement, &mut problems);
-    let shards = check_shards(&spec.shards, &mut problems);
+    let shards = check_shards(&spec.shards, &spec.safety.unattended, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
@@ -242,10 +242,15 @@ fn check_operation(
     plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments, keys: own }
 }
 
-fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
-    for (field, labels) in [("labels", &shards.template.labels), ("nodeSelector", &shards.template.node_selector)] {
+fn check_shards(shards: &ShardsSpec, unattended: &GoDuration, problems: &mut Vec<Problem>) -> Shards {
+    let template = &shards.template;
+    for (field, labels) in [
+        ("jobLabels", &shards.job_labels),
+        ("template.labels", &template.labels),
+        ("template.nodeSelector", &template.node_selector),
+    ] {
         for (key, value) in labels {
-            super::labels::check(&format!("spec.shards.template.{field}"), key, Some(value), problems);
+            super::labels::check(&format!("spec.shards.{field}"), key, Some(value), problems);
         }
     }
     for key in shards.template.annotations.keys() {
@@ -258,6 +263,8 @@ fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
         max_start_skew: durations.between("maxStartSkew", &shards.max_start_skew, MILLISECOND, MINUTE),
         prepare_timeout: durations.between("prepareTimeout", &shards.prepare_timeout, 10 * SECOND, 24 * HOUR),
         collect_timeout: durations.between("collectTimeout", &shards.collect_timeout, 5 * SECOND, HOUR),
+        unattended: Durations { problems, within: "spec.safety" }.between("unattended", unattended, MINUTE, 48 * HOUR),
+        job_labels: shards.job_labels.clone(),
         template: shards.template.clone(),
     }
 }

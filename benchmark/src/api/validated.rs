@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +73,7 @@ pub(super) fn limits(plan: &TrialPlan, shards: &Shards) -> Limits {
         // The first armed shard waits for the last one, for up to the prepare timeout.
         armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(shards.prepare_timeout)),
         finished_nanoseconds: nanoseconds(FINISHED_LIMIT.max(shards.collect_timeout)),
+        unattended_nanoseconds: nanoseconds(shards.unattended),
     }
 }
 
@@ -88,6 +90,10 @@ pub struct Shards {
     pub prepare_timeout: Duration,
     /// Timeout for results after the end of the load.
     pub collect_timeout: Duration,
+    /// Time without a call from the operator after which a shard stops its load.
+    pub unattended: Duration,
+    /// Labels of their Job.
+    pub job_labels: BTreeMap<String, String>,
     /// Settings of the pods.
     pub template: ShardTemplate,
 }
@@ -108,6 +114,7 @@ mod tests {
         assert_eq!(limits.trial_nanoseconds, (3 + 10 + 10 + 1 + 60) * SECOND);
         assert_eq!(limits.armed_nanoseconds, 600 * SECOND);
         assert_eq!(limits.finished_nanoseconds, 600 * SECOND);
+        assert_eq!(limits.unattended_nanoseconds, 300 * SECOND);
     }
 
     #[test]

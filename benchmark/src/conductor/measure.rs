@@ -311,7 +311,8 @@ impl Conductor {
             self.shards.iter().filter(|shard| shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)).count();
         if stopped > 0 {
             let message = format!(
-                "{stopped} of {} shards had been stopped early when this conductor took over",
+                "{stopped} of {} shards were stopped early: by a conductor that died before it recorded why, or by \
+                 themselves, after nobody had called them for safety.unattended",
                 self.shards.len()
             );
             return Err(Ending::Failed(Failure::new(reason::STOPPED_EARLY, message)));

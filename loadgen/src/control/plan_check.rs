@@ -67,6 +67,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         plan.limits.trial_nanoseconds,
         plan.limits.armed_nanoseconds,
         plan.limits.finished_nanoseconds,
+        plan.limits.unattended_nanoseconds,
     ];
     require(times.iter().all(|time| *time <= limits::LARGEST_INSTANT_NANOSECONDS / 4), || {
         "a time is longer than 18 years, or the sum of the times out of range".into()

@@ -150,6 +150,9 @@ impl Shard {
                 Some(access) = when(self.renewal.as_mut().map(|(_, renewal)| renewal.next())) => self.renewed(access),
                 () = when(deadline.map(|deadline| sleep_until(timer_at(deadline)))) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
+                    if actions.contains(&Action::Stop) {
+                        warn!("the load stops: no call came for safety.unattended");
+                    }
                     self.perform(actions);
                 }
             }

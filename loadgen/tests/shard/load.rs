@@ -141,6 +141,23 @@ async fn a_finished_shard_that_nobody_asks_ends_with_its_counters_in_the_log() {
 }
 
 #[tokio::test]
+async fn a_load_that_nobody_attends_stops_and_is_kept() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = endless(plan(&redis.endpoint()));
+    plan.limits.unattended_nanoseconds = 2 * SECOND;
+    let shard = Shard::armed(&plan).await;
+    shard.begin(1).await;
+    // Every call to the shard would attend it.
+    eventually("the load stops", async || shard.log().contains("safety.unattended").then_some(())).await;
+    let snapshot = shard.finished().await;
+    assert_balanced(&snapshot);
+    assert!(snapshot.aborted && snapshot.total.succeeded > 100, "{:?}", snapshot.total);
+    let calls = redis.calls("get") + redis.calls("set") - snapshot.preload_commands;
+    let counted = snapshot.total.succeeded;
+    assert!((counted..=counted + snapshot.total.in_flight).contains(&calls), "{calls}: {:?}", snapshot.total);
+}
+
+#[tokio::test]
 async fn a_signal_ends_the_load() {
     let redis = RedisServer::start(&[]);
     let mut shard = Shard::armed(&endless(plan(&redis.endpoint()))).await;

@@ -59,6 +59,7 @@ impl TrialPlan {
                 trial_nanoseconds: 600 * SECOND,
                 armed_nanoseconds: 600 * SECOND,
                 finished_nanoseconds: 600 * SECOND,
+                unattended_nanoseconds: 0,
             },
         }
     }

@@ -44,7 +44,12 @@ pub fn plan(shards: u32) -> TrialPlan {
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown::default(),
-        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
+        limits: Limits {
+            trial_nanoseconds: 1,
+            armed_nanoseconds: 600_000_000_000,
+            finished_nanoseconds: 1,
+            unattended_nanoseconds: 0,
+        },
         ..TrialPlan::basic("redis:6379")
     }
 }

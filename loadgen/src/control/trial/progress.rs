@@ -15,6 +15,9 @@ pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
 /// The name of the limit that turns a lasting obstacle into a failure.
 const OBSTACLE: &str = "the same error for too long";
 
+/// The name of the limit that stops a load but not the process.
+const UNATTENDED: &str = "limits.unattended: under load without a call from the conductor";
+
 impl Trial {
     /// Applies an event. Events that do not matter in the present phase change nothing.
     pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
@@ -72,6 +75,10 @@ impl Trial {
             let message = format!("{} ({times} times in {seconds} s)", failure.message);
             return self.fail(now, ShardFailure { message, ..failure });
         }
+        if limit == UNATTENDED {
+            self.phase = Phase::Running { stopping: true };
+            return vec![Action::Stop];
+        }
         self.exit(Exit::LimitPassed(limit))
     }
 
@@ -112,12 +119,15 @@ impl Trial {
                 });
                 patience.into_iter().chain([contact]).min_by_key(|(deadline, _)| *deadline)
             }
-            Phase::Running { .. } => self.accepted.map(|accepted| {
-                (
-                    accepted.start_nanoseconds.saturating_add(limits.trial_nanoseconds),
-                    "limits.trial: the load did not end",
-                )
-            }),
+            Phase::Running { stopping } => {
+                let trial = self.accepted.map(|accepted| {
+                    let end = accepted.start_nanoseconds.saturating_add(limits.trial_nanoseconds);
+                    (end, "limits.trial: the load did not end")
+                });
+                let unattended = (!stopping && limits.unattended_nanoseconds > 0)
+                    .then(|| (without_contact(limits.unattended_nanoseconds), UNATTENDED));
+                trial.into_iter().chain(unattended).min_by_key(|(deadline, _)| *deadline)
+            }
             Phase::Finished { .. } | Phase::Failed(_) => Some((
                 without_contact(limits.finished_nanoseconds),
                 "limits.finished: finished without a call from the conductor",

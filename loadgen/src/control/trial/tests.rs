@@ -456,6 +456,23 @@ fn contact_prolongs_waiting_but_not_the_load() {
     }
 }
 
+/// Nobody could stop the load of a shard that no call reaches.
+#[test]
+fn a_load_without_contact_stops_and_keeps_its_result() {
+    let mut limited = plan();
+    limited.limits.unattended_nanoseconds = 30 * SECOND;
+    let mut trial = without_preload(limited);
+    let accepted = AcceptedStart { attempt: 1, start_nanoseconds: SECOND };
+    assert_eq!(trial.start(0, 0, start(1, SECOND)), Ok((accepted, vec![Action::Start(accepted)])));
+    trial.contact(7 * SECOND);
+    assert_eq!(trial.deadline(), Some(37 * SECOND));
+    assert_eq!(trial.tick(37 * SECOND - 1), []);
+    assert_eq!(trial.tick(37 * SECOND), [Action::Stop]);
+    assert_eq!(trial.deadline(), Some(61 * SECOND), "only the trial's limit is left");
+    assert_eq!(trial.observe(38 * SECOND, Event::LoadEnded { attempt: 1 }), []);
+    assert_eq!(trial.snapshot(39 * SECOND, 0, Detail::Full), Ok(()));
+}
+
 /// The conductor may be away for all of a long load and must still find the result.
 #[test]
 fn the_wait_for_the_conductor_begins_when_the_load_ends_or_fails() {
