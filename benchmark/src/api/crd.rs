@@ -31,7 +31,9 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     let fields: Vec<(String, bool)> =
         fields.map(|(field, schema)| (field.clone(), is_required(field) || !schema["default"].is_null())).collect();
     rules::define(schema, &fields);
-    let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
+    let shards = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"];
+    shards["jobLabels"]["additionalProperties"]["maxLength"] = LABEL_LENGTH.into();
+    let template = &mut shards["template"];
     for (map, length) in [("labels", LABEL_LENGTH), ("nodeSelector", LABEL_LENGTH), ("annotations", ANNOTATION_LENGTH)]
     {
         template["properties"][map]["additionalProperties"]["maxLength"] = length.into();
@@ -44,6 +46,7 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     }
     let status = &mut schema["properties"]["status"];
     bound(status, Bounds::STATUS);
+    plain_integers(status);
     // As kstatus wants it: without an operator, or before its first look, a benchmark is not taken for finished.
     status["default"] = json!({"observedGeneration": -1});
     tidy(&mut definition);
@@ -124,6 +127,17 @@ fn bound(schema: &mut Value, bounds: Bounds) {
         let items = if name == "values" { VALUES.max(bounds.items) } else { bounds.items };
         bound(child, Bounds { items, ..bounds });
     }
+}
+
+/// Removes the format and the minimum of integers that only the operator writes: they are a twentieth of the definition, and client-side
+/// apply must fit it into an annotation.
+fn plain_integers(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if object.get("type").is_some_and(|kind| kind == "integer") {
+        object.remove("format");
+        object.remove("minimum");
+    }
+    children(object).for_each(|(_, child)| plain_integers(child));
 }
 
 /// Child schemas with their names. Those of a list's items and a map's values have the keyword as name.

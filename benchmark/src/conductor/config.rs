@@ -138,6 +138,8 @@ pub enum ShardPresence {
         /// The platform's reason: `Unschedulable: ..`, `ImagePullBackOff: ..`.
         why: Option<String>,
     },
+    /// No process, because a queue holds the run back. This time does not count as preparing.
+    Queued,
     /// Running according to the platform, and reachable at this endpoint.
     Present(Endpoint),
     /// The process has ended without a release.
@@ -150,6 +152,9 @@ pub enum ShardPresence {
     /// Exited with 0 after its release.
     Done,
 }
+
+/// Why a shard is [`ShardPresence::Queued`].
+pub const QUEUED: &str = "its Job is suspended, as by a queue that has not admitted it";
 
 /// What the user can change during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -45,7 +45,7 @@ pub use crate::api::status::ShardCounts;
 
 pub use calls::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 pub use config::{
-    ConductorConfig, ConductorLimits, Control, Journal, JournalError, ShardPresence, StartRecord, WallClock,
+    ConductorConfig, ConductorLimits, Control, Journal, JournalError, QUEUED, ShardPresence, StartRecord, WallClock,
 };
 pub use driver::conduct;
 pub use progress::{ConductStage, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart};

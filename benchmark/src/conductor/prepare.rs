@@ -98,6 +98,9 @@ impl Prepare {
         if conductor.now >= self.judge_at {
             conductor.publish_counts(ConductStage::Preparing);
             let limit = conductor.config.limits.prepare;
+            if conductor.presence.contains(&ShardPresence::Queued) {
+                self.patience.until = conductor.now + limit;
+            }
             judge(&conductor.shards, limit, &mut self.patience, conductor.now).map_err(Ending::Failed)?;
             self.judge_at = conductor.now + JUDGED_EVERY;
         }

@@ -10,7 +10,7 @@ use super::clock::{ClockEstimate, nanoseconds};
 use super::event::Answered;
 use super::intervals::planned_length;
 use super::seconds::Held;
-use super::{Endpoint, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
+use super::{Endpoint, Failure, QUEUED, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 use crate::measurement::parts::OwnLatency;
 
 /// Reason for a lost shard whose process is not the one that was started.
@@ -129,7 +129,7 @@ impl Shard {
     pub fn observe_before_start(&mut self, presence: &ShardPresence) -> Result<(), String> {
         match presence {
             // The failure that the shard reported explains more than its process's exit.
-            ShardPresence::Absent { .. } | ShardPresence::Gone { .. } | ShardPresence::Done
+            ShardPresence::Absent { .. } | ShardPresence::Queued | ShardPresence::Gone { .. } | ShardPresence::Done
                 if matches!(self.standing, Standing::Failed(_)) =>
             {
                 Ok(())
@@ -144,6 +144,10 @@ impl Shard {
             }
             ShardPresence::Absent { why } => {
                 self.leave(why.clone());
+                Ok(())
+            }
+            ShardPresence::Queued => {
+                self.leave(Some(QUEUED.to_owned()));
                 Ok(())
             }
             ShardPresence::Gone { why, replaced: true } => {
@@ -175,6 +179,7 @@ impl Shard {
                 _ => REPLACED.to_owned(),
             },
             ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
+            ShardPresence::Queued => QUEUED.to_owned(),
             ShardPresence::Gone { why, .. } => why.clone(),
             ShardPresence::Done => "it exited before its final snapshot was fetched".to_owned(),
         };

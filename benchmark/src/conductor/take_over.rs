@@ -8,7 +8,7 @@ use super::event::{Answered, Event};
 use super::rounds::{Round, Turn};
 use super::shards::{REPLACED, Shard, Standing, failure_of};
 use super::trial::{Conductor, Step};
-use super::{Call, Ending, Reply, ShardPresence, StartRecord};
+use super::{Call, Ending, QUEUED, Reply, ShardPresence, StartRecord};
 
 /// How long to wait for the first answers. After that, silent shards are polled while the others are measured.
 const ASK_FOR: Duration = Duration::from_secs(10);
@@ -166,6 +166,7 @@ fn word(shard: &Shard, state: Option<&ShardState>, presence: &ShardPresence, att
         (_, ShardPresence::Absent { why }) => {
             Word::NotTheSame(why.clone().unwrap_or_else(|| "its process no longer exists".to_owned()))
         }
+        (_, ShardPresence::Queued) => Word::NotTheSame(QUEUED.to_owned()),
         (_, ShardPresence::Done) => Word::NotTheSame("it exited before its final snapshot was fetched".to_owned()),
         (None, ShardPresence::Present(_)) => Word::Silent,
         (Some(state), ShardPresence::Present(_)) if state.phase == ShardPhase::Failed => {

@@ -7,7 +7,7 @@ use super::conditions::{Conditions, Truth, condition, reason};
 use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
-use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, ShardPresence};
+use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, QUEUED, ShardPresence};
 use crate::quantile::Quantile;
 use crate::verdict::{SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
@@ -79,6 +79,7 @@ impl Subject<'_> {
                     ShardPresence::Absent { why: Some(why) } | ShardPresence::Gone { why, .. } => {
                         Some(format!("shard {shard}: {why}"))
                     }
+                    ShardPresence::Queued => Some(format!("shard {shard}: {QUEUED}")),
                     _ => None,
                 });
                 match hindered.or_else(|| progress.preparation.waiting_for.clone()) {

@@ -6,6 +6,7 @@ mod documents;
 mod failures;
 mod lifecycle;
 mod plugin;
+mod queue;
 mod quickstart;
 mod recovery;
 mod redis_cluster;

@@ -65,6 +65,7 @@ fn spec(input: &JobInput<'_>) -> PodSpec {
         priority_class_name: user.priority_class_name.clone(),
         restart_policy: Some("Never".into()),
         runtime_class_name: user.runtime_class_name.clone(),
+        scheduler_name: user.scheduler_name.clone(),
         security_context: Some(PodSecurityContext {
             fs_group: Some(USER),
             run_as_group: Some(USER),

@@ -209,15 +209,19 @@ fn requests_are_limits_unless_both_are_given() {
 
 #[test]
 fn the_template_adds_and_cannot_replace_ours() {
-    let job = job_of(json!({"spec": {"shards": {"template": {
+    let labels = json!({"kueue.x-k8s.io/queue-name": "load"});
+    let job = job_of(json!({"spec": {"shards": {"jobLabels": labels, "template": {
         "labels": {"team": "a"},
         "annotations": {"note": "b", "karpenter.sh/do-not-disrupt": "false"},
         "nodeSelector": {"pool": "load"},
         "tolerations": [{"key": "load", "operator": "Exists"}],
         "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "priorityClassName": "high",
+        "schedulerName": "gang",
         "imagePullSecrets": [{"name": "pull"}],
     }}}}));
+    let of_job = &job["metadata"]["labels"];
+    assert_eq!((&of_job["kueue.x-k8s.io/queue-name"], &of_job[BENCHMARK_LABEL]), (&json!("load"), &json!("cart")));
     let metadata = &job["spec"]["template"]["metadata"];
     assert_eq!((&metadata["labels"]["team"], &metadata["labels"][BENCHMARK_LABEL]), (&json!("a"), &json!("cart")));
     assert_eq!(metadata["annotations"]["note"], "b");
@@ -229,5 +233,6 @@ fn the_template_adds_and_cannot_replace_ours() {
     assert_eq!(selector[RUN_LABEL], "0123456789ABCDEF");
     assert!(at(&job, "/topologySpreadConstraints/1").is_null());
     assert_eq!(at(&job, "/priorityClassName"), "high");
+    assert_eq!(at(&job, "/schedulerName"), "gang");
     assert_eq!(at(&job, "/imagePullSecrets/0/name"), "pull");
 }

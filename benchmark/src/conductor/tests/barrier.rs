@@ -92,6 +92,20 @@ fn a_pod_that_never_comes_fails_the_run_with_the_platforms_word() {
     assert!(failure.message.contains(why), "{failure}");
 }
 
+/// A queue may hold a run back for hours.
+#[test]
+fn the_time_in_a_queue_does_not_count_as_preparing() {
+    let mut rig = Rig::new(2);
+    let admitted: Vec<_> = (0..2).map(|shard| rig.shards.endpoint(shard)).collect();
+    (0..2).for_each(|shard| rig.set_presence(shard, ShardPresence::Queued));
+    rig.begin();
+    rig.pass(rig.config.limits.prepare * 3);
+    for endpoint in admitted {
+        rig.set_presence(endpoint.shard, ShardPresence::Present(endpoint));
+    }
+    rig.complete(1);
+}
+
 #[test]
 fn a_shard_that_cannot_be_dialled_hints_at_the_network() {
     let mut rig = Rig::new(2);

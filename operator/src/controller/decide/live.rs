@@ -2,7 +2,7 @@
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
-use redisbench_benchmark::conductor::ShardPresence;
+use redisbench_benchmark::conductor::{QUEUED, ShardPresence};
 use redisbench_benchmark::human;
 use redisbench_benchmark::measurement::reason;
 use redisbench_benchmark::plan::Trial;
@@ -63,6 +63,7 @@ fn gone(subject: &Subject<'_>, observed: &Observed) -> String {
         ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
         // After the start, an absent pod was deleted.
         ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
+        ShardPresence::Queued => Some(format!("shard {shard}: {QUEUED}")),
         _ => None,
     });
     gone.take(8).collect::<Vec<_>>().join("; ")

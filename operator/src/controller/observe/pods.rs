@@ -24,6 +24,8 @@ pub struct JobView {
     /// Its UID, which its pods refer to.
     pub uid: String,
     pub deleting: bool,
+    /// It has no pods, because a queue such as Kueue has not admitted it, or has taken it back.
+    pub suspended: bool,
     /// Why it will run no more pods.
     pub ended: Option<String>,
 }
@@ -37,6 +39,7 @@ impl JobView {
         Self {
             uid: job.uid().unwrap_or_default(),
             deleting: job.metadata.deletion_timestamp.is_some(),
+            suspended: job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true),
             ended: ended.map(|condition| match &condition.message {
                 Some(message) => format!("its Job has ended: {}: {message}", condition.type_),
                 None => format!("its Job has ended: {}", condition.type_),
@@ -72,6 +75,7 @@ pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool)
             Some(pod) => of_pod(u32::try_from(shard).unwrap_or(u32::MAX), job, pod),
             None => match &job.ended {
                 Some(why) => ShardPresence::Gone { why: why.clone(), replaced: false },
+                None if job.suspended => ShardPresence::Queued,
                 None => ShardPresence::Absent { why: None },
             },
         })

@@ -67,6 +67,17 @@ fn pods_of_another_job_are_not_ours() {
 }
 
 #[test]
+fn a_suspended_job_holds_its_shards_back() {
+    let spec = json!({"suspend": true, "selector": {}, "template": {}});
+    let suspended: Job = serde_json::from_value(json!({"metadata": {"uid": "j"}, "spec": spec})).unwrap();
+    let suspended = JobView::of(&suspended);
+    let evicted = pod(1, "b", &json!({"phase": "Failed", "reason": "Evicted"}));
+    let seen = seen(2, &suspended, &[evicted]);
+    assert_eq!(seen[0], ShardPresence::Queued);
+    assert!(matches!(&seen[1], ShardPresence::Gone { replaced: true, .. }), "{seen:?}");
+}
+
+#[test]
 fn what_keeps_pods_from_running_is_quoted() {
     let unschedulable = pod(
         0,
