@@ -10,14 +10,14 @@ TELLING := \
 
 .PHONY: bench-scale test-scale
 
-# Its last line is one JSON object. SCALE="--abort --unreachable 200" cuts shards off and aborts; WRITE=docs/evidence/scale.md
-# replaces the row of this size.
+# Its last line is one JSON object. SCALE="--abort --unreachable 200" cuts shards off and aborts;
+# SCALE_PAGE=docs/evidence/scale.md replaces the row of this size.
 bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux openssl:openssl redis-server:redis-server
 	@for step in build kwok; do $(E2E)/$$step.sh; done
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-scale
 	@$(E2E)/scale.sh $(abspath $(TARGET))/release/redisbench-scale --operator $(abspath $(TARGET))/release/redisbench-operator \
-	  --shards $(or $(SHARDS),200) --benchmarks $(or $(BENCHMARKS),1) --duration $(or $(DURATION),20) $(SCALE)
+	  --shards $(or $(SHARDS),200) --benchmarks $(or $(BENCHMARKS),1) --duration $(or $(DURATION),20) $(addprefix --write ,$(abspath $(SCALE_PAGE))) $(SCALE)
 
 # Asserts nothing about time.
 test-scale: ## check that the result of 200 computed shards is exact; needs root

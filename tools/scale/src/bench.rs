@@ -152,7 +152,8 @@ async fn disturb(client: &Client, api: &Api<RedisBenchmark>, shape: Shape, name:
 fn cut_off(addresses: &[String]) -> Result<()> {
     let set = addresses.join(", ");
     let rules = format!(
-        "table ip scale {{ chain in {{ type filter hook input priority 0; ip daddr {{ {set} }} drop; ip saddr {{ {set} }} drop; }} }}"
+        "table ip scale {{\nchain in {{\ntype filter hook input priority 0;\n\
+         ip daddr {{ {set} }} drop\nip saddr {{ {set} }} drop\n}}\n}}\n"
     );
     let status = Command::new("nft").arg(rules).status().context("failed to start nft")?;
     ensure!(status.success(), "nft refused the rules");

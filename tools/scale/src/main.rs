@@ -8,6 +8,7 @@ mod driver;
 mod farm;
 mod load;
 mod operator;
+mod page;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -50,6 +51,9 @@ struct Arguments {
     /// Directory of the control plane's files.
     #[arg(long, env = "E2E_RUN")]
     plane: PathBuf,
+    /// The page whose table gets the row of this measurement.
+    #[arg(long)]
+    write: Option<PathBuf>,
     /// Fail unless the counts are exact.
     #[arg(long)]
     check: bool,
@@ -126,6 +130,11 @@ async fn main() -> Result<()> {
     let differences: Vec<&String> = ended.iter().flat_map(|one| &one.differences).collect();
     for difference in differences.iter().take(20) {
         println!("differs: {difference}");
+    }
+    if let Some(path) = &arguments.write {
+        let page = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+        let page = page::with_row(&page, &line).with_context(|| format!("{} has no table of scale", path.display()))?;
+        std::fs::write(path, page).with_context(|| format!("failed to write {}", path.display()))?;
     }
     println!("{line}");
     if arguments.check && !differences.is_empty() {
