@@ -11,8 +11,8 @@ use super::{Call, Ending, Failure, reason};
 const EXCHANGES: u32 = 5;
 
 /// Rounds of exchanges before a clock counts as uncertain, and the time between them. Causes of a long round trip, such as the end of a
-/// preload, are often temporary.
-const CLOCK_ROUNDS: u32 = 8;
+/// preload or other work on the machine, are often temporary, and one trial that fails ends an experiment of many.
+const CLOCK_ROUNDS: u32 = 40;
 const BETWEEN_CLOCK_ROUNDS: Duration = Duration::from_millis(250);
 
 /// Concurrent clock exchanges: few, because waiting for a processor lengthens the round trip.
