@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 
-/// What could harm other users of the target.
+/// Protection of other users of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SafetySpec {
@@ -20,8 +20,8 @@ pub struct SafetySpec {
     /// CONFIG SET. If false, they are refused before any load. The contents of scripts are not checked. Default false.
     #[serde(default)]
     pub allow_destructive: bool,
-    /// Time without a call from the operator after which a shard stops its load, 1m to 48h: nobody could stop it. It keeps its result, and
-    /// the run fails with `StoppedEarly`. Default 5m.
+    /// Time without a call from the operator after which a shard stops its load, 1m to 48h. It keeps its result for 10 minutes, and the run
+    /// fails with `StoppedEarly`. Default 5m.
     #[serde(default = "default_unattended")]
     pub unattended: GoDuration,
 }

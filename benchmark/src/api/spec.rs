@@ -111,7 +111,7 @@ pub struct RedisBenchmarkSpec {
     /// Breakdowns, percentiles, and evidence for the verdict.
     #[serde(default)]
     pub measurement: MeasurementSpec,
-    /// What could harm other users of the target: destructive commands, and load that nobody can stop.
+    /// Protection of other users of the target from destructive commands and unattended load.
     #[serde(default)]
     pub safety: SafetySpec,
     /// Seconds after the end until the benchmark and everything that it created are deleted: 0 (at once) to 2147483647. Not set by default:

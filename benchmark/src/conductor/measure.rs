@@ -312,7 +312,7 @@ impl Conductor {
         if stopped > 0 {
             let message = format!(
                 "{stopped} of {} shards were stopped early: by a conductor that died before it recorded why, or by \
-                 themselves, after nobody had called them for safety.unattended",
+                 themselves, without a call for safety.unattended",
                 self.shards.len()
             );
             return Err(Ending::Failed(Failure::new(reason::STOPPED_EARLY, message)));
