@@ -12,6 +12,11 @@ impl Counts {
         *self.0.entry(name.into()).or_default() += count;
     }
 
+    /// How often it happened.
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: Self) {
         other.0.into_iter().for_each(|(name, count)| self.add(name, count));

@@ -20,8 +20,8 @@ pub struct SafetySpec {
     /// CONFIG SET. If false, they are refused before any load. The contents of scripts are not checked. Default false.
     #[serde(default)]
     pub allow_destructive: bool,
-    /// Time without a call from the operator after which a shard stops its load, 1m to 48h. It keeps its result for 10 minutes, and the run
-    /// fails with `StoppedEarly`. Default 5m.
+    /// Time without a call from the operator after which a shard stops its load, 1m to 48h. It keeps its result until 10 minutes after
+    /// the planned end. Once the operator hears of it, it stops the other shards, and the run fails with `StoppedEarly`. Default 5m.
     #[serde(default = "default_unattended")]
     pub unattended: GoDuration,
 }

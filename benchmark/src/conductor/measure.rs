@@ -187,6 +187,9 @@ impl Measure {
             }
         }
         let shard = &conductor.shards[index];
+        if shard.snapshot.as_ref().is_some_and(|kept| kept.aborted) {
+            return Err(stopped_early(index));
+        }
         match &shard.standing {
             Standing::Running => {
                 self.due.insert((conductor.now + again_after, index));
@@ -197,6 +200,15 @@ impl Measure {
         }
         Ok(None)
     }
+}
+
+/// The shard's load ended without an order of this conductor. The others must not go on against a target that gets less load than was asked for.
+fn stopped_early(shard: usize) -> Ending {
+    let message = format!(
+        "shard {shard} was stopped early: by an operator that died before it recorded why, or by itself, because no call reached it for \
+         safety.unattended"
+    );
+    Ending::Failed(Failure::new(reason::STOPPED_EARLY, message))
 }
 
 /// The shards do not measure together, so the attempt is void.
@@ -307,16 +319,6 @@ impl Conductor {
     }
 
     fn all_over(&self) -> Result<Measured, Ending> {
-        let stopped =
-            self.shards.iter().filter(|shard| shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)).count();
-        if stopped > 0 {
-            let message = format!(
-                "{stopped} of {} shards were stopped early: by a conductor that died before it recorded why, or by \
-                 themselves, without a call for safety.unattended",
-                self.shards.len()
-            );
-            return Err(Ending::Failed(Failure::new(reason::STOPPED_EARLY, message)));
-        }
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }

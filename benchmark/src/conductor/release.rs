@@ -14,16 +14,17 @@ use super::{Call, CallError, ShardCalls, ShardPresence};
 /// First and longest pause between two rounds of releasing; doubled in between.
 const ROUNDS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
 
-/// Releases every present shard, repeatedly if it does not reply, until each is [`ShardPresence::Done`] or gone without replacement, or
-/// `presence` has lost its sender. Returns early when another conductor has taken over.
+/// Releases every present shard, repeatedly if it does not reply, until none is left that could be present, or `presence` has lost
+/// its sender. Returns early when another conductor has taken over.
 pub async fn release<C: ShardCalls>(epoch: u64, calls: Arc<C>, mut presence: watch::Receiver<Vec<ShardPresence>>) {
     let mut wait = ROUNDS[0];
     // A shard that answered exits. Thousands of exits are as many changes of presence, and must not cost a call to every shard each.
     let mut released = BTreeSet::new();
     loop {
         let seen = presence.borrow_and_update().clone();
-        let over =
-            |shard: &ShardPresence| matches!(shard, ShardPresence::Done | ShardPresence::Gone { replaced: false, .. });
+        let over = |shard: &ShardPresence| {
+            matches!(shard, ShardPresence::Done | ShardPresence::Queued | ShardPresence::Gone { replaced: false, .. })
+        };
         if seen.iter().all(over) {
             return;
         }

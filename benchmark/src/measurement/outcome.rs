@@ -91,9 +91,9 @@ pub mod reason {
     pub const START_MISSED: &str = "StartMissed";
     /// No shard delivered its final snapshot in time.
     pub const TRIAL_TIMED_OUT: &str = "TrialTimedOut";
-    /// Shards were stopped before their end: by a conductor that died before it recorded why, or by themselves, because no call had reached
-    /// them for `safety.unattended`. The result has what they measured until then. See whether an operator runs, and whether a network policy
-    /// keeps it from the pods.
+    /// A shard was stopped before its end: by an operator that died before it recorded why, or by itself, because no call had reached it for
+    /// `safety.unattended`. The load of the others then ended, too, and the result has what all measured until then. See whether an operator
+    /// runs, whether it reaches the API server, without which it gives up its Lease, and whether a network policy keeps it from the pods.
     pub const STOPPED_EARLY: &str = "StoppedEarly";
     /// A threshold that stops the load did not hold.
     pub const THRESHOLD_FAILED: &str = "ThresholdFailed";

@@ -134,6 +134,8 @@ pub struct Trial {
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
+    /// The planned end of a load that stopped because no call came. Its result is kept as if the load had gone on.
+    unattended_end: u64,
     /// When the shard first became ready to start, or when it last ceased to be because a connection broke.
     armed_since: Option<u64>,
 }

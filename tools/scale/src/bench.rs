@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
-use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::api::status::{Phase, ShardOutcome};
 use redisbench_benchmark::api::{RUN_LABEL, RedisBenchmark};
 use redisbench_benchmark::report::Measurement;
 use redisbench_loadgen::engine::monotonic_nanoseconds;
@@ -204,7 +204,7 @@ async fn judge(
     })
 }
 
-/// Compares counts: in all, in the histogram, by operation, and in every second.
+/// Compares counts: of every shard, in all, by operation, and in every second.
 fn compare(shape: Shape, truth: &Truth, whole: &Measurement) -> Vec<String> {
     let mut differences = Vec::new();
     let mut equal = |what: &str, found: u64, expected: u64| {
@@ -212,24 +212,35 @@ fn compare(shape: Shape, truth: &Truth, whole: &Measurement) -> Vec<String> {
             differences.push(format!("{what}: {found}, not {expected}"));
         }
     };
-    // Shards that were cut off are not in the result.
-    let whole_truth = shape.unreachable == 0;
-    let requests = &whole.result.requests;
-    let measured: u64 = truth.measured.values().sum();
-    if !whole_truth {
+    let (mut lost, mut counted) = (0, 0);
+    for shard in &whole.result.shards {
+        let measured = truth.measured.get(&shard.index).copied().unwrap_or_default();
+        counted += shard.requests.succeeded;
+        if shard.state == ShardOutcome::Finished {
+            equal(&format!("shard {}", shard.index), shard.requests.succeeded, measured);
+        } else {
+            // What it reported before it was cut off.
+            lost += 1;
+            let most = shard.requests.succeeded.min(measured);
+            equal(&format!("lost shard {}", shard.index), shard.requests.succeeded, most);
+        }
+    }
+    equal("shards", whole.result.shards.len() as u64, shape.shards.into());
+    equal("lost shards", lost, shape.unreachable.into());
+    equal("succeeded", whole.result.requests.succeeded, counted);
+    let operations = whole.result.operations.iter().map(|operation| operation.requests.succeeded).sum();
+    equal("succeeded by operation", operations, counted);
+    let by_second = whole.seconds.iter().map(|second| second.total.counts.succeeded).sum();
+    equal("succeeded by the second", by_second, counted);
+    if shape.unreachable > 0 {
         return differences;
     }
-    equal("succeeded", requests.succeeded, measured);
-    equal("scheduled", requests.scheduled, measured);
-    let operations = whole.result.operations.iter().map(|operation| operation.requests.succeeded).sum();
-    equal("succeeded by operation", operations, measured);
-    let counted = whole.seconds.iter().map(|second| second.total.counts.succeeded).sum();
-    equal("succeeded by the second", counted, measured);
+    equal("scheduled", whole.result.requests.scheduled, counted);
     if shape.abort {
         return differences;
     }
     let all = u64::from(shape.shards) * RATE;
-    equal("truth", measured, all * shape.duration);
+    equal("truth", counted, all * shape.duration);
     let seconds: BTreeMap<u32, (u64, Outcomes)> = whole
         .seconds
         .iter()

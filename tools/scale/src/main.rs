@@ -52,7 +52,7 @@ struct Arguments {
     #[arg(long, env = "E2E_RUN")]
     plane: PathBuf,
     /// The page whose table gets the row of this measurement.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["unreachable", "abort"])]
     write: Option<PathBuf>,
     /// Fail unless the counts are exact.
     #[arg(long)]

@@ -17,6 +17,9 @@ use crate::world::{World, lock};
 /// All processes, past and present, by address. Addresses are not reused.
 pub type Processes = BTreeMap<IpAddr, Process>;
 
+/// The event of a load that stopped because no call came.
+pub const UNATTENDED: &str = "load stopped unattended";
+
 /// One incarnation of a shard.
 pub struct Process {
     pub run: String,
@@ -32,6 +35,8 @@ pub struct Process {
     sequence: u64,
     highest_epoch: u64,
     tick_at: Option<u64>,
+    /// The true time of the last call to it that counts as contact.
+    called_at: Duration,
     pub exited: Option<i32>,
     /// It runs on a lost node, unknown to the cluster.
     pub forsaken: bool,
@@ -71,6 +76,7 @@ impl World {
             sequence: 0,
             highest_epoch: 0,
             tick_at: None,
+            called_at: self.now(),
             exited: None,
             forsaken: false,
         };
@@ -323,6 +329,9 @@ impl World {
             }
             let now = process.clock(world.now());
             let actions = process.trial.tick(now);
+            if actions == [Action::Stop] {
+                lock(&world.ground_truth).count(UNATTENDED);
+            }
             drop(processes);
             world.perform(address, actions);
         });
@@ -335,6 +344,12 @@ impl World {
         lock(&self.ground_truth).calls += 1;
         let now = process.clock(self.now());
         let (shard, incarnation) = (process.shard, process.incarnation.clone());
+        if call != Call::Clock {
+            let silence = self.now() - std::mem::replace(&mut process.called_at, self.now());
+            self.check(!process.has_load() || silence.as_secs() <= self.scenario.unattended_seconds, || {
+                format!("shard {shard} {incarnation} had load for {} s without a call", silence.as_secs())
+            });
+        }
         let epoch = call.epoch();
         let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
             Call::Plan(..) => format!("plan, epoch {epoch}"),

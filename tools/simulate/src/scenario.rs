@@ -32,6 +32,8 @@ pub struct Scenario {
     pub preload: bool,
     pub prepare_seconds: u64,
     pub collect_seconds: u64,
+    /// How long a shard under load waits for a call.
+    pub unattended_seconds: u64,
     pub network: Network,
     pub api: ApiTemper,
     /// The probabilities that a shard prepares slowly, and that it loses a connection while armed.
@@ -149,6 +151,7 @@ impl Scenario {
             preload: rng.random_bool(0.3),
             prepare_seconds: pick(rng, &[30, 60]),
             collect_seconds: pick(rng, &[5, 15]),
+            unattended_seconds: 300,
             network: Network {
                 latency: pick(rng, &[1, 4, 8]),
                 spike: pick(rng, &[0.0, 0.0, 0.01, 0.05]),
@@ -208,6 +211,23 @@ impl Scenario {
         }
         self.faults.sort_by_key(|(at, _)| *at);
         self.draw_experiment(seed);
+    }
+
+    /// Lets no call reach shards under load for longer than they wait, in some of the worlds with one trial. Uses its own random numbers, so
+    /// that the worlds of all other seeds stay the same.
+    pub fn draw_absence(&mut self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x0061_6273_656e_6365);
+        if self.trials > 1 || self.requests.is_some() || !rng.random_bool(0.04) {
+            return;
+        }
+        (self.seconds, self.rate, self.unattended_seconds) = (150, self.rate.min(100), 60);
+        let time = Duration::from_secs(rng.random_range(62..250));
+        let fault = match rng.random_range(0..2) {
+            0 => Fault::HaltOperator(Halt::Killed(time)),
+            _ => Fault::CutShard(rng.random_range(0..self.shards), time),
+        };
+        self.faults.push((Duration::from_secs(rng.random_range(15..60)), fault));
+        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// Makes some of the worlds with several trials repeat one, and some sweep over the number of shards. Uses its own random numbers, so
@@ -292,6 +312,7 @@ impl Scenario {
                 "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
                 "verify": {"mode": if self.verifies() { "Replies" } else { "None" }},
                 "load": load,
+                "safety": {"unattended": format!("{}s", self.unattended_seconds)},
                 "repeats": repeats,
                 "sweep": sweep,
                 "search": search,

@@ -62,6 +62,7 @@ impl World {
         let mut scenario = Scenario::draw(&mut rng);
         scenario.draw_trials(seed);
         scenario.draw_search(seed);
+        scenario.draw_absence(seed);
         Arc::new(Self {
             traced,
             origin: Instant::now(),

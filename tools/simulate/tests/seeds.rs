@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use redisbench_simulate::{Report, simulate, simulate_all};
+use redisbench_simulate::{Report, UNATTENDED, simulate, simulate_all};
 
 const SEEDS: u64 = 2_000;
 /// Additional seeds that found bugs.
@@ -15,13 +16,14 @@ const OF_EACH: usize = 4;
 
 #[test]
 fn every_invariant_holds_in_every_world() {
-    let endings = Mutex::new(Vec::new());
+    let (endings, unattended) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     simulate_all((1..=SEEDS).chain(FOUND), threads, |seed, report| {
         if let Some(violation) = report.violation {
             let replayed = simulate(seed, true).unwrap();
             panic!("seed {seed}: {violation}\n{}", replayed.trace.join("\n"));
         }
+        unattended.fetch_add(usize::from(report.events.of(UNATTENDED) > 0), Ordering::Relaxed);
         endings.lock().unwrap().push(report.ending);
         true
     })
@@ -32,6 +34,8 @@ fn every_invariant_holds_in_every_world() {
         let count = endings.iter().filter(|ending| ending.starts_with(phase)).count();
         assert!(count >= OF_EACH, "too tame or too wild: {count} of {} end {phase}", endings.len());
     }
+    let unattended = unattended.into_inner();
+    assert!(unattended >= OF_EACH, "in {unattended} of {} a load stopped because no call came", endings.len());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use redisbench_wire::snapshot::Stage;
 use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
-use super::super::{ConductStage, Ending, Outcome, ResultMemory, ShardPresence};
+use super::super::{ConductStage, Ending, Failure, Outcome, ResultMemory, ShardPresence};
 use super::{MEASURED, OnLost, Rig, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
 use crate::measurement::parts::histogram_bytes;
@@ -109,6 +109,25 @@ fn a_shard_that_fails_in_the_trial_fails_the_run_and_the_others_are_kept() {
     assert_eq!(failure(&outcome).reason, "CommandRefused");
     assert!(failure(&outcome).message.contains("unknown command FROB"));
     assert!(!outcome.shards[0].partial && outcome.shards[0].snapshot.as_ref().unwrap().aborted);
+}
+
+/// Without the stopped shard, the others would measure a target that gets less load than was asked for.
+#[test]
+fn a_shard_that_stopped_by_itself_ends_the_load_of_the_others() {
+    let mut rig = Rig::measuring(3);
+    let begun = rig.now();
+    let mut stopped = rig.shards.shard(1);
+    stopped.aborted_at = Some(u64::try_from((stopped.clock_offset + begun).as_nanos()).unwrap());
+    drop(stopped);
+    let outcome = rig.conduct();
+    let Failure { reason, message } = failure(&outcome);
+    assert_eq!(reason, "StoppedEarly");
+    assert!(message.starts_with("shard 1 was stopped early"), "{message}");
+    assert!(rig.since(begun) < Duration::from_secs(10), "{:?}", rig.since(begun));
+    for shard in &outcome.shards {
+        let snapshot = shard.snapshot.as_ref().unwrap();
+        assert!(snapshot.aborted && snapshot.stage == Stage::Done && !shard.partial, "{snapshot:?}");
+    }
 }
 
 #[test]

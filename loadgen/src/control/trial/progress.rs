@@ -77,6 +77,7 @@ impl Trial {
         }
         if limit == UNATTENDED {
             self.phase = Phase::Running { stopping: true };
+            self.unattended_end = self.end().unwrap_or_default();
             return vec![Action::Stop];
         }
         self.exit(Exit::LimitPassed(limit))
@@ -92,6 +93,12 @@ impl Trial {
     /// The latest time for the next [`Self::tick`].
     pub fn deadline(&self) -> Option<u64> {
         self.limit().map(|(deadline, _)| deadline)
+    }
+
+    /// When the load must have ended, if it was started.
+    fn end(&self) -> Option<u64> {
+        let (plan, _) = self.plan.as_ref()?;
+        Some(self.accepted?.start_nanoseconds.saturating_add(plan.limits.trial_nanoseconds))
     }
 
     fn limit(&self) -> Option<(u64, &'static str)> {
@@ -120,16 +127,14 @@ impl Trial {
                 patience.into_iter().chain([contact]).min_by_key(|(deadline, _)| *deadline)
             }
             Phase::Running { stopping } => {
-                let trial = self.accepted.map(|accepted| {
-                    let end = accepted.start_nanoseconds.saturating_add(limits.trial_nanoseconds);
-                    (end, "limits.trial: the load did not end")
-                });
+                let trial = self.end().map(|end| (end, "limits.trial: the load did not end"));
                 let unattended = (!stopping && limits.unattended_nanoseconds > 0)
                     .then(|| (without_contact(limits.unattended_nanoseconds), UNATTENDED));
                 trial.into_iter().chain(unattended).min_by_key(|(deadline, _)| *deadline)
             }
             Phase::Finished { .. } | Phase::Failed(_) => Some((
-                without_contact(limits.finished_nanoseconds),
+                without_contact(limits.finished_nanoseconds)
+                    .max(self.unattended_end.saturating_add(limits.finished_nanoseconds)),
                 "limits.finished: finished without a call from the conductor",
             )),
         }

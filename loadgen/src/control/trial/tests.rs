@@ -470,7 +470,10 @@ fn a_load_without_contact_stops_and_keeps_its_result() {
     assert_eq!(trial.tick(37 * SECOND), [Action::Stop]);
     assert_eq!(trial.deadline(), Some(61 * SECOND), "only the trial's limit is left");
     assert_eq!(trial.observe(38 * SECOND, Event::LoadEnded { attempt: 1 }), []);
+    assert_eq!(trial.deadline(), Some(561 * SECOND), "500 s after the planned end");
     assert_eq!(trial.snapshot(39 * SECOND, 0, Detail::Full), Ok(()));
+    trial.contact(80 * SECOND);
+    assert_eq!(trial.deadline(), Some(580 * SECOND), "a word prolongs it");
 }
 
 /// The conductor may be away for all of a long load and must still find the result.

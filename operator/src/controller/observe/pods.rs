@@ -79,6 +79,11 @@ pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool)
                 None => ShardPresence::Absent { why: None },
             },
         })
+        .map(|seen| match seen {
+            // A suspended Job replaces no pod until its queue admits it again.
+            ShardPresence::Gone { replaced: true, .. } if job.suspended && !started => ShardPresence::Queued,
+            seen => seen,
+        })
         .collect()
 }
 

@@ -31,8 +31,13 @@ fn with_sidecar(phase: &str, sidecar: &Value, own: &Value) -> Value {
 }
 
 fn seen(count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
+    at(true, count, job, pods)
+}
+
+/// What is seen before or after the start.
+fn at(started: bool, count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
     let pods: Vec<Pod> = pods.iter().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
-    presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), true)
+    presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), started)
 }
 
 fn gone(why: &str, replaced: bool) -> ShardPresence {
@@ -72,9 +77,11 @@ fn a_suspended_job_holds_its_shards_back() {
     let suspended: Job = serde_json::from_value(json!({"metadata": {"uid": "j"}, "spec": spec})).unwrap();
     let suspended = JobView::of(&suspended);
     let evicted = pod(1, "b", &json!({"phase": "Failed", "reason": "Evicted"}));
-    let seen = seen(2, &suspended, &[evicted]);
-    assert_eq!(seen[0], ShardPresence::Queued);
-    assert!(matches!(&seen[1], ShardPresence::Gone { replaced: true, .. }), "{seen:?}");
+    let pods = [evicted];
+    let before = at(false, 2, &suspended, &pods);
+    assert_eq!(before, [ShardPresence::Queued, ShardPresence::Queued], "it is replaced only once the Job is admitted");
+    let after = at(true, 2, &suspended, &pods);
+    assert!(matches!(&after[1], ShardPresence::Gone { replaced: true, .. }), "the run lost it, and not to the queue");
 }
 
 #[test]
