@@ -26,7 +26,7 @@ if [ "$what" != project ]; then
     --entry /usr/sbin/haproxy --elf /usr/sbin/haproxy
 fi
 if [ "$what" != base ]; then
-  for p in operator loadgen; do
+  for p in operator loadgen clients; do
     b=$BIN_DIR/redisbench-$p
     [ -x "$b" ] || die "no $b: run 'cargo build --release', or set BIN_DIR to its folder"
     ! stale $p "$b" || image $p docker.io/redisbench/$p:e2e --user 65532:65532 \

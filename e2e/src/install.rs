@@ -19,7 +19,7 @@ impl Cluster {
         let mut arguments: Vec<String> =
             ["upgrade", "--install", RELEASE, &chart.to_string_lossy(), "-n", SYSTEM].map(str::to_owned).to_vec();
         let Images { registry, tag } = &self.images;
-        for part in ["operator", "loadgen"] {
+        for part in ["operator", "loadgen", "clients"] {
             arguments.push("--set-string".to_owned());
             arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
         }

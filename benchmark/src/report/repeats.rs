@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
-use crate::api::status::{CellResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
+use crate::api::status::{CellResult, ClientResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
 use crate::measurement::merge::Measured;
@@ -61,6 +61,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         p999: latency(|line| line.p999_nanoseconds),
         error_rate: spread(Direction::LowerIsBetter, error_millionths).map(Spread::share),
         aggregate: None,
+        cost: None,
     }
 }
 
@@ -91,6 +92,8 @@ pub struct Together {
     measured: Measured,
     /// Percentiles of the spec, the same for each trial.
     percentiles: Vec<Quantile>,
+    /// What the client cost so far, and in how many requests.
+    cost: Option<(ClientResult, u64)>,
 }
 
 impl Together {
@@ -124,7 +127,19 @@ impl Together {
         tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
         let asked = result.response_time.percentiles.iter();
         self.percentiles = asked.filter_map(|one| Quantile::of_percent(&one.percentile)).collect();
+        if let Some(client) = result.clients.first() {
+            let answered = requests.scheduled.saturating_sub(requests.unsent);
+            self.cost = Some(match self.cost.take() {
+                Some(known) => add_cost(known, client, answered),
+                None => (client.clone(), answered),
+            });
+        }
         Ok(())
+    }
+
+    /// What the client cost per request.
+    pub fn cost(&self) -> Option<ClientResult> {
+        self.cost.as_ref().map(|(cost, _)| cost.clone())
     }
 
     /// Response time over all requests: those without an answer count as longer than any answer.
@@ -144,6 +159,26 @@ impl Together {
     pub fn histogram(&self) -> Result<EncodedHistogram, HistogramError> {
         EncodedHistogram::encode(&self.measured.response)
     }
+}
+
+/// Adds a trial of `more` requests to the cost of a client: means over requests, and maxima.
+fn add_cost((known, requests): (ClientResult, u64), trial: &ClientResult, more: u64) -> (ClientResult, u64) {
+    let all = requests.saturating_add(more);
+    let mean = |of: fn(&ClientResult) -> u64| {
+        let sum = u128::from(of(&known)) * u128::from(requests) + u128::from(of(trial)) * u128::from(more);
+        u64::try_from(sum / u128::from(all.max(1))).unwrap_or(u64::MAX)
+    };
+    let cost = ClientResult {
+        cpu_per_request_nanoseconds: mean(|cost| cost.cpu_per_request_nanoseconds),
+        user_per_request_nanoseconds: mean(|cost| cost.user_per_request_nanoseconds),
+        system_per_request_nanoseconds: mean(|cost| cost.system_per_request_nanoseconds),
+        context_switches_per_thousand_requests: mean(|cost| cost.context_switches_per_thousand_requests),
+        connections: known.connections.max(trial.connections),
+        callers: known.callers.max(trial.callers),
+        peak_bytes: known.peak_bytes.max(trial.peak_bytes),
+        ..trial.clone()
+    };
+    (cost, all)
 }
 
 /// Results of the repeats of all cells.
@@ -184,6 +219,7 @@ impl Experiment {
     /// If the merged histogram cannot be encoded.
     pub fn add(&mut self, mut cell: CellResult, together: Option<&Together>) -> Result<(), HistogramError> {
         cell.aggregate = together.map(Together::response_time);
+        cell.cost = together.and_then(Together::cost);
         let histogram = together.map(Together::histogram).transpose()?;
         self.cells.push(CellRecord { result: cell, histogram });
         Ok(())

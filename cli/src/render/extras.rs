@@ -1,11 +1,33 @@
-//! Tables of client-side caches and of connections with a lifetime.
+//! Tables of clients, of client-side caches and of connections with a lifetime.
 
-use redisbench_benchmark::api::status::{CacheResult, ConnectionsResult, Latencies};
-use redisbench_benchmark::human::{count, rate};
+use redisbench_benchmark::api::status::{CacheResult, ClientResult, ConnectionsResult, Latencies};
+use redisbench_benchmark::human::{bytes, count, latency, rate};
 
 use super::grid::{Cell, Grid};
 use super::paint::Style;
 use super::result::latency_rows;
+
+/// What clients cost, each with its setting, if there are any.
+pub fn clients<'a>(found: impl IntoIterator<Item = (String, &'a ClientResult)>) -> Option<Grid> {
+    let heads = ["CPU/request", "user", "kernel", "switches/1000", "connections", "callers", "peak memory", "version"];
+    let mut grid = Grid::new("Client", &heads).left(heads.len());
+    let mut any = false;
+    for (setting, client) in found {
+        any = true;
+        grid.row([
+            Cell::from(setting),
+            Cell::from(latency(client.cpu_per_request_nanoseconds)),
+            Cell::from(latency(client.user_per_request_nanoseconds)),
+            Cell::from(latency(client.system_per_request_nanoseconds)),
+            Cell::from(count(client.context_switches_per_thousand_requests)),
+            Cell::from(count(client.connections.into())),
+            Cell::from(count(client.callers.into())),
+            Cell::from(bytes(client.peak_bytes)),
+            Cell::from(client.version.clone()),
+        ]);
+    }
+    any.then_some(grid)
+}
 
 /// Counts of the caches, and how long invalidations took.
 pub fn cache(found: &CacheResult) -> Vec<Grid> {
@@ -66,6 +88,24 @@ mod tests {
 
     fn text(grids: &[Grid]) -> String {
         grids.iter().map(|grid| grid.text(Paint::none())).collect()
+    }
+
+    #[test]
+    fn a_client_shows_what_it_cost() {
+        assert!(clients([]).is_none());
+        let cost = ClientResult {
+            name: "fred".to_owned(),
+            version: "fred 10.1.0".to_owned(),
+            cpu_per_request_nanoseconds: 41_000,
+            user_per_request_nanoseconds: 30_000,
+            system_per_request_nanoseconds: 11_000,
+            peak_bytes: 20 << 20,
+            ..ClientResult::default()
+        };
+        let text = text(&[clients([("fred, size=4".to_owned(), &cost)]).unwrap()]);
+        for part in ["CPU/request", "fred, size=4", "41.0 µs", "30.0 µs", "11.0 µs", "21.0 MB", "fred 10.1.0"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub fn grids(result: &TrialResult, standalone: bool) -> Vec<Grid> {
     grids.extend((!result.stages.is_empty()).then(|| stages(result)));
     grids.extend((!result.errors.is_empty()).then(|| errors(result)));
     grids.extend(result.verification.iter().flat_map(verification::grids));
+    grids.extend(extras::clients(result.clients.iter().map(|client| (client.name.clone(), client))));
     grids.extend(result.cache.iter().flat_map(extras::cache));
     grids.extend(result.connections.iter().flat_map(extras::connections));
     grids.extend((!result.nodes.is_empty() && !standalone).then(|| nodes(result)));

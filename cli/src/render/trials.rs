@@ -9,6 +9,7 @@ use redisbench_benchmark::api::status::{
 };
 use redisbench_benchmark::human::{change, count, latency, rate, share};
 
+use super::extras;
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
@@ -77,7 +78,8 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
 
 /// The table of repeats, and how many cells it omits.
 pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
-    let mut text = repeats_grid(cells).text(paint);
+    let mut text: String =
+        [Some(repeats_grid(cells)), costs_grid(cells)].iter().flatten().map(|grid| grid.text(paint)).collect();
     if left_out > 0 {
         let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
     }
@@ -129,6 +131,16 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
         grid.row(row);
     }
     grid
+}
+
+/// What the client of each cell cost.
+pub fn costs_grid(cells: &[CellResult]) -> Option<Grid> {
+    extras::clients(cells.iter().filter_map(|cell| {
+        let parameters = cell.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
+        let cost = cell.cost.as_ref()?;
+        let parts = [cost.name.clone()].into_iter().chain(cell.preset.clone()).chain(parameters);
+        Some((parts.collect::<Vec<_>>().join(", "), cost))
+    }))
 }
 
 /// The tables of a comparison: one per target, with its basis and a caution.

@@ -86,3 +86,35 @@ fn a_benchmark_is_compared_with_one_of_before() {
         Ok(())
     });
 }
+
+/// Pods of the image with client libraries send through each client in turn.
+#[test]
+fn client_libraries_are_compared_by_what_they_cost() {
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let clients = [("engine", "Engine"), ("redis-rs", "RedisRs"), ("fred", "Fred")];
+        let list_of_clients = clients.map(|(name, type_)| json!({"name": name, "type": type_}));
+        let spec = json!({
+            "load": {"warmup": "0s", "duration": "1s", "clients": list_of_clients},
+            "preload": {"mode": "None"},
+            "repeats": {"count": 5},
+            "comparison": {"baseline": "engine", "metric": "CpuPerRequest"},
+        });
+        let object = Benchmark::create(&namespace, "clients", &spec).await?.succeeded(SOON * 3).await?;
+        let succeeded = list(&object, "/status/trials").iter().map(|trial| count(trial, "/requests/succeeded"));
+        let succeeded = succeeded.sum::<Result<u64>>()?;
+        let calls = redis::calls(&namespace, "deployment/redis").await?;
+        let counted = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum::<u64>();
+        ensure!(succeeded > 0 && counted == succeeded, "the server counted {calls:?}, not {succeeded}: {object}");
+        let cells = list(&object, "/status/repeats");
+        ensure!(cells.len() == clients.len(), "not a cell for each client: {object}");
+        for ((name, _), cell) in clients.iter().zip(cells) {
+            let cost = &cell["cost"];
+            ensure!(cost["name"] == *name && cost["version"] != "", "the cost is not that of {name}: {cell}");
+            ensure!(count(cost, "/cpuPerRequestNanoseconds")? > 0, "{name} cost nothing: {cell}");
+        }
+        let compared = list(&object, "/status/comparison").iter().map(|one| one["target"].clone());
+        ensure!(compared.eq(["redis-rs", "fred"].map(Value::from)), "not compared with the engine: {object}");
+        Ok(())
+    });
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Latencies, VerdictValue};
+use super::{ClientResult, Latencies, VerdictValue};
 
 /// The spread between the repeats of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,9 @@ pub struct CellResult {
     /// finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Latencies>,
+    /// What its client cost, per request of all its trials. Set once the run has finished. Only with `load.clients`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<ClientResult>,
 }
 
 /// A throughput over several trials.

@@ -161,3 +161,23 @@ fn of_many_cells_the_first_are_listed_and_the_others_counted() {
     list(&mut status, Vec::new());
     assert_eq!((status.repeats.len(), status.repeats_left_out), (0, 0));
 }
+
+#[test]
+fn the_cost_of_a_client_is_that_of_all_its_requests() {
+    let cost = |per_request, peak_bytes| ClientResult {
+        name: "fred".into(),
+        cpu_per_request_nanoseconds: per_request,
+        peak_bytes,
+        ..ClientResult::default()
+    };
+    let mut trials = [whole(&finished(0, 1_000_000, 10_000, 0)), whole(&finished(2, 1_000_000, 30_000, 0))];
+    let mut without = Together::default();
+    without.add(&trials[0]).unwrap();
+    assert_eq!(without.cost(), None);
+    trials[0].result.clients = vec![cost(40_000, 7)];
+    trials[1].result.clients = vec![cost(20_000, 5)];
+    let mut together = Together::default();
+    trials.iter().for_each(|trial| together.add(trial).unwrap());
+    // A quarter of the requests cost 40 us, the others 20 us.
+    assert_eq!(together.cost(), Some(cost(25_000, 7)));
+}
