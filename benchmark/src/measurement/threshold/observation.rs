@@ -9,6 +9,8 @@ use crate::measurement::latencies::{self, Censored};
 use crate::measurement::merge::{self, Measured, Merged};
 use crate::measurement::seconds;
 
+const SECOND: u64 = 1_000_000_000;
+
 /// Requests of all shards together, by the scopes of thresholds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
@@ -60,25 +62,37 @@ impl Observation {
         }
     }
 
-    /// The requests that ended in this many whole seconds, all held by `span`. Its parts correspond to `operations`.
-    pub(super) fn of_seconds(span: &Span, operations: &[String], seconds: u32) -> Self {
-        let nanoseconds = u64::from(seconds) * 1_000_000_000;
-        let per_second = |succeeded: u64| merge::per_second(succeeded, nanoseconds);
+    /// The requests that ended in this many whole seconds, all held by `span`. Its parts correspond to `operations`. `warmup`: if these are
+    /// the first seconds of the measurement, the number of seconds before them.
+    pub(super) fn of_seconds(span: &Span, operations: &[String], seconds: u32, warmup: Option<u32>) -> Self {
+        let nanoseconds = u64::from(seconds) * SECOND;
+        // The first replies arrive a response time after the first request that counts, so that time is left out: at most half, because a
+        // target that stands still has response times as long.
+        let time = |response: &Histogram<u64>, before: u64| {
+            let silent = latencies::round(response.mean()).saturating_sub(before).min(nanoseconds / 2);
+            if warmup.is_some() { nanoseconds - silent } else { nanoseconds }
+        };
         let part = |(name, part): (&String, _)| {
             let measured = seconds::measured(std::iter::once(part));
-            Part { name: name.clone(), node: None, per_second: per_second(measured.tally.succeeded), measured }
+            let per_second = merge::per_second(measured.tally.succeeded, time(&measured.response, 0));
+            Part { name: name.clone(), node: None, per_second, measured }
         };
         let node = |node: &NodePart| {
-            Part::of_node(&node.address, (node.requests, node.errors), seconds::service(node), per_second)
+            let service = seconds::service(node);
+            let time = time(&service, 0);
+            let per_second = |succeeded: u64| merge::per_second(succeeded, time);
+            Part::of_node(&node.address, (node.requests, node.errors), service, per_second)
         };
         // Replies to the warm-up's last requests are part of the target's throughput.
         let completed = span.counts().succeeded.saturating_add(span.warmup.succeeded);
+        let total = seconds::measured(span.parts.iter());
+        let time_of_total = time(&total.response, u64::from(warmup.unwrap_or_default()) * SECOND);
         Self {
             total: Some(Part {
                 name: String::new(),
                 node: None,
-                per_second: per_second(completed),
-                measured: seconds::measured(span.parts.iter()),
+                per_second: merge::per_second(completed, time_of_total),
+                measured: total,
             }),
             operations: operations.iter().zip(&span.parts).map(part).collect(),
             nodes: span.nodes.iter().map(node).collect(),

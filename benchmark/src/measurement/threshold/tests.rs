@@ -237,6 +237,28 @@ fn a_throughput_waits_for_the_first_answers_before_it_stops_the_load() {
 }
 
 #[test]
+fn the_first_round_trip_stops_no_load() {
+    let stop = |scope| Threshold { abort_on_fail: true, scope, ..of(Limit::Throughput { min_per_second: 980 }) };
+    // The message, if any, in eight seconds at 1,000/s, the first of which misses some. They begin `from` seconds after the start.
+    let said = |scope: Scope, nanoseconds: u64, missing: u64, from: u32| {
+        let mut seconds = Seconds::new(vec![stop(scope)]);
+        for second in 0..from + 8 {
+            let count = if second == from { 1_000 - missing } else { 1_000 };
+            let (parts, nodes) = (vec![part(count, nanoseconds)], second_of(&[("a", count, 0, nanoseconds)]));
+            seconds.history.push(Span { second, seconds: 1, parts, nodes, ..Span::default() }, 3_600);
+        }
+        seconds.watch.look(&seconds.history, from..u32::MAX)
+    };
+    for scope in [Scope::Total, Scope::Operation("get".into()), Scope::EachNode] {
+        assert_eq!(said(scope.clone(), 150 * MILLISECOND, 150, 0), None, "{scope:?}");
+        let near = said(scope.clone(), MILLISECOND, 150, 0);
+        assert!(near.is_some_and(|why| why.contains("970/s")), "{scope:?}");
+    }
+    // After a warm-up, replies to its requests arrive from the first second on.
+    assert!(said(Scope::Total, 150 * MILLISECOND, 150, 1).is_some());
+}
+
+#[test]
 fn what_is_in_flight_is_not_held_against_a_quantile_while_the_load_runs() {
     let stop = Threshold { abort_on_fail: true, ..of(response("0.9", Duration::from_millis(5))) };
     let mut busy = part(100, MILLISECOND);

@@ -12,7 +12,7 @@ use super::{Judged, Limit, Observation, Standing, Threshold};
 /// Windows advance by this fraction of their length.
 const STEPS: u32 = 10;
 
-/// A throughput since the beginning is judged only once it covers this many seconds: the first requests have not been answered before.
+/// A throughput since the beginning is judged only once it covers this many seconds: in fewer, a slow first second decides it.
 const THROUGHPUT_SECONDS: u32 = 5;
 
 /// The longest window of `thresholds`, in whole seconds.
@@ -73,7 +73,7 @@ impl Watch {
             self.meet(history, second);
             history.since(second).take_while(|span| span.end() <= end).for_each(|span| self.so_far.add(span));
             self.next = Some(end);
-            self.judge(history, end, end - measured.start);
+            self.judge(history, end, measured.start);
             if let Some(broken) = self.broken() {
                 return Some(broken);
             }
@@ -92,8 +92,9 @@ impl Watch {
         }
     }
 
-    /// Judges what ends with the second before `end`, `age` seconds after the measurement began.
-    fn judge(&mut self, history: &History, end: u32, age: u32) {
+    /// Judges what ends with the second before `end`. The measurement began with the second `start`.
+    fn judge(&mut self, history: &History, end: u32, start: u32) {
+        let age = end - start;
         let Self { thresholds, standings, operations, so_far, coarse_until, .. } = self;
         let mut whole = None;
         let mut windows: Vec<(u32, Observation)> = Vec::new();
@@ -101,8 +102,9 @@ impl Watch {
             let Some(seconds) = threshold.window.map(whole_seconds) else {
                 let young = matches!(threshold.limit, Limit::Throughput { .. }) && age < THROUGHPUT_SECONDS;
                 if threshold.abort_on_fail && !young {
-                    let observation =
-                        whole.get_or_insert_with(|| Observation::of_seconds(&so_far.span(0, 1), operations, age));
+                    let observation = whole.get_or_insert_with(|| {
+                        Observation::of_seconds(&so_far.span(0, 1), operations, age, Some(start))
+                    });
                     standing.worst = threshold.worst(observation, threshold.limit.least(), None);
                 }
                 continue;
@@ -117,7 +119,7 @@ impl Watch {
                 spans.for_each(|span| sum.add(span));
                 // A node without requests in the window is judged with zero.
                 sum.know_nodes(so_far);
-                windows.push((seconds, Observation::of_seconds(&sum.take(0, 1), operations, seconds)));
+                windows.push((seconds, Observation::of_seconds(&sum.take(0, 1), operations, seconds, None)));
             }
             if let Some((_, observation)) = windows.iter().find(|(known, _)| *known == seconds) {
                 note(threshold, standing, observation, Duration::from_secs(age.into()));
