@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redisbench_wire::snapshot::{Generator, Snapshot, delay_step};
+use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot, delay_step};
 
 use super::strain::{self, LACKS, Seconds, Waits, share};
 use super::thresholds::{BUSY, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP};
@@ -245,11 +245,15 @@ pub(super) fn is_busy_while(outcome: &Outcome, behind: u64) -> bool {
     2 * busy >= outcome.shards.len().max(1)
 }
 
+/// How long replies lay unread. None where that is unknown: the kernel stamps no data that arrives over a UNIX socket.
+fn receive_delay(snapshot: &Snapshot) -> Option<&ReceiveDelay> {
+    snapshot.generator.receive_delay.as_ref().filter(|delay| delay.counts.iter().any(|count| *count > 0))
+}
+
 /// The share of the shard's requests that its own delays of `least` and more may have slowed down, in millionths. If unknown, all of them.
 fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
-    let generator = &snapshot.generator;
     let late = own_late(snapshot, LATE.max(least)) / requests(snapshot).max(1) as f64;
-    let unread = generator.receive_delay.as_ref().map(|delay| {
+    let unread = receive_delay(snapshot).map(|delay| {
         let reads = delay.counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count)).max(1);
         let mean = merged.total.service.as_ref().unwrap_or(&merged.total.response).mean();
         delay.waited_nanoseconds(least) as f64 / reads as f64 / mean.max(1.0)
@@ -341,9 +345,8 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
 /// The share of the time in which replies were available and a shard that had processor time did not read them, in millionths. Only delays
 /// longer than reading other replies first takes count. A frozen shard does not show in processor times.
 fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Option<u64> {
-    let generator = &snapshot.generator;
-    let delay = generator.receive_delay.as_ref()?;
-    let time = generator.load_nanoseconds.saturating_mul(delay.connections.into());
+    let delay = receive_delay(snapshot)?;
+    let time = snapshot.generator.load_nanoseconds.saturating_mul(delay.connections.into());
     let held = share(delay.waited_nanoseconds(LATE.max(longest_turn)), time);
     (time > 0 && held >= HELD && !Processor::of(snapshot, machines).explains(held)).then_some(held)
 }
@@ -368,7 +371,7 @@ pub(super) fn stood_still(outcome: &Outcome, merged: &Merged) -> bool {
 pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let standing = standing(outcome, merged);
     let (part, shard) = standing.first()?;
-    let delay = shard.snapshot.as_ref()?.generator.receive_delay.as_ref()?;
+    let delay = receive_delay(shard.snapshot.as_ref()?)?;
     let message = format!(
         "{} left replies unread although they had processor time, shard {} the most: for {} % of the time of its \
          connections, and up to {} at a time; possible causes: too little memory (spec.shards.template.resources), a \

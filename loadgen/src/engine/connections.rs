@@ -293,12 +293,15 @@ impl Connections {
 
     pub(super) fn begin(&mut self, index: usize, poller: &Poller, to: &NodeAddress, now: u64) -> Result<(), Failure> {
         let timeouts = self.common.plan.timeouts;
-        let socket = match to.label.strip_prefix(UNIX) {
+        let file = to.label.strip_prefix(UNIX);
+        let socket = match file {
             None => sys::connect(to.address, timeouts.request_nanoseconds),
             Some(path) => sys::connect_to_file(path),
         }?;
         poller.add(&socket, index as u64)?;
-        let stream = Stream::new(socket, &to.label, self.access.tls.as_ref(), index.is_multiple_of(STAMPED))?;
+        // The kernel stamps no data that arrives over a UNIX socket.
+        let sampled = file.is_none() && index.is_multiple_of(STAMPED);
+        let stream = Stream::new(socket, &to.label, self.access.tls.as_ref(), sampled)?;
         let connection = &mut self.all[index];
         connection.stream = Some(stream);
         (connection.began, connection.tls_handshake) = (now, None);

@@ -1,9 +1,10 @@
 //! Replies that had arrived but were not read.
 
+use redisbench_loadgen::cluster::UNIX;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::snapshot::{ReceiveDelay, Snapshot};
 
-use crate::harness::plan;
+use crate::harness::{plan, run, standalone};
 use crate::lateness::{STALL, stall};
 use crate::machine::{alone, easy, lasting, measuring, ready, until_silent};
 
@@ -33,6 +34,19 @@ async fn a_reply_that_arrives_while_nobody_reads_shows_as_delayed() {
         }
         assert!(attempt < 20, "{:?}", snapshot.generator);
     }
+}
+
+#[tokio::test]
+async fn delays_over_a_unix_socket_are_unknown() {
+    let _machine = alone().await;
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("redis.sock");
+    let server = RedisServer::start(&["--unixsocket", socket.to_str().unwrap()]);
+    let mut topology = standalone(&server);
+    topology.nodes[0].label = format!("{UNIX}{}", socket.display());
+    let snapshot = run(plan(), topology, 1).await;
+    assert!(snapshot.total.succeeded > 0, "{:?}", snapshot.total);
+    assert_eq!(snapshot.generator.receive_delay, None);
 }
 
 #[tokio::test]

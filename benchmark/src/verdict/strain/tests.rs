@@ -139,6 +139,8 @@ fn seconds_without_a_processor_count_as_far_as_they_delayed_replies() {
         assert_eq!(severity, VerdictValue::Degraded);
         assert!(message.contains(words), "{message}");
         assert_eq!(with(None).unwrap().0, VerdictValue::Degraded, "where it is not known");
+        let unstamped = ReceiveDelay { connections: 4, counts: vec![0; 128] };
+        assert_eq!(with(Some(unstamped)).unwrap().0, VerdictValue::Degraded, "over a UNIX socket");
     }
     let mut shard = shard(0, 0, 60, Some(some(60, 31, 5, throttled)));
     shard.generator.throttled_nanoseconds = SECOND;
