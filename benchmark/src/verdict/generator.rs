@@ -1,12 +1,15 @@
 //! Judges the load generator: whether a shard was the limit, rather than the target.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot, delay_step};
 
 use super::strain::{self, LACKS, Seconds, Waits, share};
-use super::thresholds::{BUSY, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP};
-use super::{reason, shards};
+use super::thresholds::{
+    BUSY, BUSY_WHILE_BEHIND, FULL_WHILE_BEHIND, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP,
+};
+use super::{rate, reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
 use crate::measurement::merge::Merged;
 use crate::measurement::{Outcome, ShardOutcome};
@@ -26,7 +29,11 @@ struct Processor {
 
 /// Time that the workers of all shards on a machine waited for its processors. With many shards, each may wait only briefly although the
 /// machine is overloaded.
-struct Machines<'a>(BTreeMap<&'a str, Machine>);
+struct Machines<'a> {
+    known: BTreeMap<&'a str, Machine>,
+    /// Shards of unknown machines are not assumed to share one.
+    unknown: Machine,
+}
 
 #[derive(Default)]
 struct Machine {
@@ -37,25 +44,27 @@ struct Machine {
 
 impl<'a> Machines<'a> {
     fn of(outcome: &'a Outcome) -> Self {
-        let mut machines = BTreeMap::<&str, Machine>::new();
+        let mut known = BTreeMap::<&str, Machine>::new();
         for snapshot in outcome.snapshots() {
             let generator = &snapshot.generator;
-            let machine = machines.entry(&generator.host).or_default();
+            let machine = known.entry(&generator.host).or_default();
             machine.waited = machine.waited.saturating_add(generator.run_queue_nanoseconds);
             let time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into());
             machine.time = machine.time.max(time);
             strain::add(&mut machine.seconds, snapshot);
         }
-        // Shards of unknown machines are not assumed to share one.
-        machines.remove("");
-        Self(machines)
+        known.remove("");
+        Self { known, unknown: Machine::default() }
+    }
+
+    fn of_shard(&self, snapshot: &Snapshot) -> &Machine {
+        self.known.get(snapshot.generator.host.as_str()).unwrap_or(&self.unknown)
     }
 }
 
 impl Processor {
     fn of(snapshot: &Snapshot, machines: &Machines<'_>) -> Self {
-        let nothing = Machine::default();
-        let machine = machines.0.get(snapshot.generator.host.as_str()).unwrap_or(&nothing);
+        let machine = machines.of_shard(snapshot);
         let seconds = strain::measured(snapshot, &machine.seconds);
         let shares = match &seconds {
             Some(seconds) => seconds.map(|seconds| seconds.mean),
@@ -79,25 +88,13 @@ impl Processor {
         [busy, waiting, throttled.min(waited_at_most), stolen(generator), crowded]
     }
 
-    /// Each share as a percentage of its bound; 100 and more is a lack.
-    fn severities(&self) -> [u64; 5] {
-        let mut lacks = LACKS.into_iter();
-        self.shares.map(|share| lacks.next().map_or(0, |lack| share.saturating_mul(100) / strain::bound(lack)))
-    }
-
     /// The highest severity. From 100 on, the shard lacked processor time over the whole run.
     fn severity(&self) -> u64 {
-        self.severities().into_iter().max().unwrap_or_default()
+        severity(&self.shares)
     }
 
     fn busy(&self) -> u64 {
         self.shares[0]
-    }
-
-    /// Whether a worker hardly ever slept: it ran, waited for a processor, or was throttled. It used all the time that it got.
-    fn is_used_up(&self) -> bool {
-        let [busy, waiting, throttled, ..] = self.shares;
-        busy.saturating_add(waiting.max(throttled)) >= USED_UP
     }
 
     /// The share of the measurement that the bad seconds decide, per lack: their length, but at most what the shard's own delays explain.
@@ -121,7 +118,7 @@ impl Processor {
 
     /// Findings as text, the worst first, because the message may be cut. `decided` is the result of [`Self::decided`].
     fn evidence(&self, generator: &Generator, decided: [u64; 5]) -> Vec<String> {
-        let severities = self.severities();
+        let severities = severities(&self.shares);
         let when = if self.seconds.is_some() { "measurement" } else { "load" };
         let mut found: Vec<_> = LACKS
             .into_iter()
@@ -151,26 +148,42 @@ impl Processor {
             })
             .collect();
         found.sort_by_key(|(beyond, decided, severity, ..)| std::cmp::Reverse((*beyond, *decided, *severity)));
-        if let Some((.., index, text)) = found.first_mut() {
-            text.push_str(&self.worst_second(*index));
+        if let (Some((.., index, text)), Some(seconds)) = (found.first_mut(), &self.seconds) {
+            let lack = LACKS[*index];
+            text.push_str(&worst_second(lack, &seconds[*index], strain::bound(lack)));
         }
         found.into_iter().map(|(.., text)| text).collect()
     }
+}
 
-    /// The worst second of a lack, and the share of seconds beyond its bound.
-    fn worst_second(&self, index: usize) -> String {
-        let seconds = self.seconds.and_then(|seconds| seconds.get(index).copied());
-        let Some((seconds, lack)) = seconds.zip(LACKS.get(index)) else { return String::new() };
-        let (worst, bound) = match lack {
-            Lack::Machine => (format!("{} in", workers(seconds.worst)), workers(strain::bound(*lack))),
-            _ => (format!("{} of", percent(seconds.worst)), percent(strain::bound(*lack))),
-        };
-        format!(
-            " ({worst} the worst second, {} after the measurement began; {bound} or more for {} of the time)",
-            human::latency(seconds.worst_at),
-            tenths(seconds.beyond),
-        )
-    }
+/// The worst second of a lack, and the share of the time in seconds of at least `bound`, as text behind its mean.
+pub(super) fn worst_second(lack: Lack, seconds: &Seconds, bound: u64) -> String {
+    let (worst, bound) = match lack {
+        Lack::Machine => (format!("{} in", workers(seconds.worst)), workers(bound)),
+        _ => (format!("{} of", percent(seconds.worst)), percent(bound)),
+    };
+    format!(
+        " ({worst} the worst second, {} after the measurement began; {bound} or more for {} of the time)",
+        human::latency(seconds.worst_at),
+        tenths(seconds.beyond),
+    )
+}
+
+/// Each of a shard's shares as a percentage of its bound; 100 and more is a lack.
+fn severities(shares: &[u64; 5]) -> [u64; 5] {
+    let mut lacks = LACKS.into_iter();
+    shares.map(|share| lacks.next().map_or(0, |lack| share.saturating_mul(100) / strain::bound(lack)))
+}
+
+/// The highest of them.
+fn severity(shares: &[u64; 5]) -> u64 {
+    severities(shares).into_iter().max().unwrap_or_default()
+}
+
+/// Whether a worker hardly ever slept: it ran, waited for a processor, or was throttled. It used all the time that it got.
+fn is_used_up(shares: &[u64; 5]) -> bool {
+    let [busy, waiting, throttled, ..] = *shares;
+    busy.saturating_add(waiting.max(throttled)) >= USED_UP
 }
 
 /// Waiting workers per processor, from millionths.
@@ -215,34 +228,35 @@ fn processors(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
     known.map(|(shard, snapshot)| (shard, snapshot, Processor::of(snapshot, &machines))).collect()
 }
 
-/// Processors of shards that lacked time over the whole run.
-fn short_of_cpu(outcome: &Outcome) -> impl Iterator<Item = Processor> {
-    processors(outcome).into_iter().map(|(_, _, processor)| processor).filter(|processor| processor.severity() >= 100)
+/// Whether the shares of at least half of the shards fit: over the whole run, or for `part` millionths of the seconds in which requests fell
+/// `behind`.
+fn fits_half(outcome: &Outcome, behind: &[Range<u64>], part: u64, fit: impl Fn(&[u64; 5]) -> bool) -> bool {
+    let machines = Machines::of(outcome);
+    let time = rate::length(behind);
+    let while_behind = |snapshot: &Snapshot| {
+        let waits = &machines.of_shard(snapshot).seconds;
+        time > 0 && share(strain::time_within(behind, snapshot, waits, &fit), time) >= part
+    };
+    let fits = |snapshot: &&Snapshot| fit(&Processor::of(snapshot, &machines).shares) || while_behind(snapshot);
+    2 * outcome.snapshots().filter(fits).count() >= outcome.shards.len().max(1)
 }
 
-/// True if at least half of the shards lacked processor time.
+/// True if at least half of the shards lacked processor time over the whole run.
 pub(super) fn is_short(outcome: &Outcome) -> bool {
-    2 * short_of_cpu(outcome).count() >= outcome.shards.len().max(1)
+    fits_half(outcome, &[], MILLION, |shares| severity(shares) >= 100)
 }
 
-/// Whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that they got. A
-/// shard that lacked time and still slept was also waiting for something else.
-pub(super) fn is_limit(outcome: &Outcome) -> bool {
-    2 * short_of_cpu(outcome).filter(Processor::is_used_up).count() >= outcome.shards.len().max(1)
+/// Whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that they got,
+/// over the whole run or while requests fell `behind`, such as at the top of a ramp. A shard that lacked time and still slept was also
+/// waiting for something else.
+pub(super) fn is_limit(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
+    fits_half(outcome, behind, FULL_WHILE_BEHIND, |shares| severity(shares) >= 100 && is_used_up(shares))
 }
 
-/// Whether at least half of the shards had a saturated worker.
-pub(super) fn is_busy(outcome: &Outcome) -> bool {
-    2 * short_of_cpu(outcome).filter(|processor| processor.busy() >= BUSY).count() >= outcome.shards.len().max(1)
-}
-
-/// Whether at least half of the shards had a saturated worker for half of the seconds in which requests fell behind: `behind` is their
-/// share of the measurement, in millionths.
-pub(super) fn is_busy_while(outcome: &Outcome, behind: u64) -> bool {
-    let beyond = |processor: &Processor| processor.seconds.map_or(0, |[busiest_worker, ..]| busiest_worker.beyond);
-    let all = processors(outcome);
-    let busy = all.iter().filter(|(_, _, processor)| 2 * beyond(processor) >= behind.max(1)).count();
-    2 * busy >= outcome.shards.len().max(1)
+/// Whether at least half of the shards had a saturated worker, over the whole run or for half of the seconds in which requests fell
+/// `behind`.
+pub(super) fn is_busy(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
+    fits_half(outcome, behind, BUSY_WHILE_BEHIND, |[busy, ..]| *busy >= BUSY)
 }
 
 /// How long replies lay unread. None where that is unknown: the kernel stamps no data that arrives over a UNIX socket.

@@ -24,10 +24,11 @@ fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
 
 /// Whether the measurement does not reveal the limiting factor, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
+    let behind = rate::behind(spec, outcome, merged);
     let told = met_its_rate(spec, outcome, merged)
-        || servers::full(spec, outcome, merged).is_some()
+        || servers::full(merged, &behind).is_some()
         || network::full(spec, outcome).is_some()
-        || generator::is_limit(outcome)
+        || generator::is_limit(outcome, &behind)
         || generator::stood_still(outcome, merged);
     // After a load that drifted, a probe cannot be compared with the load's mean.
     let steady = steadiness::unsteady(spec, outcome, merged).is_none();
@@ -52,7 +53,7 @@ fn failures_explain(merged: &Merged) -> bool {
 
 /// Whether a server had no processor time left.
 pub(crate) fn server_is_full(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
-    servers::full(spec, outcome, merged).is_some()
+    servers::full(merged, &rate::behind(spec, outcome, merged)).is_some()
 }
 
 /// Processor time of the busiest server, in hundredths of a per cent of the window.
@@ -76,22 +77,19 @@ pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged)
 
 /// The saturated part, whether or not the rate was met: a server near saturation answers late before it answers less.
 pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
-    let target = servers::full(spec, outcome, merged);
+    let behind = rate::behind(spec, outcome, merged);
+    let target = servers::full(merged, &behind);
     let network = network::full(spec, outcome);
-    let busy = || {
-        let behind = rate::behind(spec, outcome, merged);
-        generator::is_busy(outcome) || behind.is_some_and(|behind| generator::is_busy_while(outcome, behind))
-    };
     match (target, network) {
         // If both are saturated, removing one limit would meet the other.
         (Some(_), Some(_)) => (LimitedBy::Unknown, None),
-        (Some(_), None) if busy() => (LimitedBy::Unknown, None),
+        (Some(_), None) if generator::is_busy(outcome, &behind) => (LimitedBy::Unknown, None),
         // A saturated server answers no faster, whatever the load generator gets.
         (Some(component), None) => (LimitedBy::Target, Some(component)),
-        (None, Some(_)) if generator::is_limit(outcome) => (LimitedBy::Unknown, None),
+        (None, Some(_)) if generator::is_limit(outcome, &behind) => (LimitedBy::Unknown, None),
         // A full link carries no more, even if the load generator gets more processor time.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
-        (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),
+        (None, None) if generator::is_limit(outcome, &behind) => (LimitedBy::GeneratorCPU, None),
         // Requests may have queued before the shards as well as before the target.
         (None, None) if generator::stood_still(outcome, merged) => (LimitedBy::Unknown, None),
         (None, None) => match probe::judged(outcome, merged) {

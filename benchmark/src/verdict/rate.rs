@@ -1,5 +1,6 @@
 //! Judges whether an open loop's rate was met, and whether its backlog grew.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use redisbench_statistics::backlog::{self, Growth};
@@ -15,7 +16,6 @@ use crate::measurement::Outcome;
 use crate::measurement::merge::{Merged, completed_window, completions};
 
 const SECOND: u64 = 1_000_000_000;
-const MILLION: u64 = 1_000_000;
 
 /// Whether nearly all due requests succeeded, and completed as fast as they were due. Both are needed: requests that wait in the
 /// connections at the end of the load still succeed, and requests that fail may fail fast.
@@ -55,24 +55,27 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
-/// If the rate was missed, the share of the seconds in which fewer than 99 % of the due requests were completed, in millionths. None if it
-/// was met, or without a whole second.
-pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<u64> {
-    let rate = CumulativeRate::of(&spec.plan).filter(|_| !is_met(spec, merged))?;
+/// If the rate was missed, the seconds in which fewer than 99 % of the due requests were completed, in order and in nanoseconds after the
+/// start. Empty if it was met, or without a whole second.
+pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Vec<Range<u64>> {
+    let Some(rate) = CumulativeRate::of(&spec.plan).filter(|_| !is_met(spec, merged)) else { return Vec::new() };
     let (interval, points) = completions(outcome);
     let each = whole(SECOND, interval).max(1);
     let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
     let length = interval.saturating_mul(each as u64);
-    let from = completed_window(outcome).start.checked_next_multiple_of(interval)?;
+    let Some(from) = completed_window(outcome).start.checked_next_multiple_of(interval) else { return Vec::new() };
     let begins = (0..).map(|second: u64| from.saturating_add(second.saturating_mul(length)));
-    let is_behind = |(completed, begin): &(&[u64], u64)| {
-        let [due, end] = [*begin, begin.saturating_add(length)].map(|at| rate.count_before(at));
+    let seconds = begins.map(|begin| begin..begin.saturating_add(length));
+    let is_behind = |(completed, second): &(&[u64], Range<u64>)| {
+        let [due, end] = [second.start, second.end].map(|at| rate.count_before(at));
         !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), end.saturating_sub(due), 1)
     };
-    let seconds = points.chunks_exact(each);
-    let all = seconds.len() as u64;
-    let behind = seconds.zip(begins).filter(is_behind).count() as u64;
-    behind.saturating_mul(MILLION).checked_div(all)
+    points.chunks_exact(each).zip(seconds).filter(is_behind).map(|(_, second)| second).collect()
+}
+
+/// The total length of `seconds`, in nanoseconds.
+pub(super) fn length(seconds: &[Range<u64>]) -> u64 {
+    seconds.iter().fold(0, |sum: u64, second| sum.saturating_add(second.end.saturating_sub(second.start)))
 }
 
 /// Growth of the backlog at a constant rate: over the whole measurement, or over a last stage of constant rate. With random arrivals the

@@ -1,5 +1,7 @@
 //! Judges the servers' own statistics: whether they executed what was sent to them, and what other work they did.
 
+use std::ops::Range;
+
 use redisbench_wire::plan::Verify;
 use redisbench_wire::snapshot::{ServerCommands, ServerCpu, ServerNode, ServerStats};
 use redisbench_wire::topology::ChangeKind;
@@ -195,15 +197,17 @@ pub(super) fn topology_changed(topology: &MergedTopology, window_nanoseconds: u6
     Some(reason(ReasonKind::TopologyChanged, VerdictValue::Degraded, &message))
 }
 
-/// The server that had no processor time left, if any: its id and component. It was full over the whole window, or while requests fell
-/// behind their rate, such as at the top of a ramp.
-pub(super) fn full(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+/// The server that had no processor time left, if any: its id and component. It was full over the whole window, or for as long as requests
+/// fell `behind` their rate, such as at the top of a ramp. A server's counts do not include in which seconds it was full.
+pub(super) fn full(merged: &Merged, behind: &[Range<u64>]) -> Option<String> {
     if let Some((component, _)) = busiest(merged, MAIN_THREAD) {
         return Some(component);
     }
-    let behind = rate::behind(spec, outcome, merged)?;
-    let least = u128::from(merged.pace.window_nanoseconds) * u128::from(behind) * u128::from(FULL_WHILE_BEHIND);
-    let while_behind = |cpu: &ServerCpu| u128::from(cpu.full_nanoseconds) * u128::from(MILLION).pow(2) >= least;
+    if behind.is_empty() {
+        return None;
+    }
+    let least = u128::from(rate::length(behind)) * u128::from(FULL_WHILE_BEHIND);
+    let while_behind = |cpu: &ServerCpu| u128::from(cpu.full_nanoseconds) * u128::from(MILLION) >= least;
     let full = comparable_cpus(merged).filter(|(_, cpu)| cpu.full_nanoseconds >= SHORTEST_CPU && while_behind(cpu));
     full.max_by_key(|(_, cpu)| cpu.full_nanoseconds).map(component)
 }

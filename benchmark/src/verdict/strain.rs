@@ -3,6 +3,7 @@
 //! The mean of a run hides a few bad seconds, and these alone decide its highest percentiles.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::strain::{Point, Shares, Strain};
@@ -50,40 +51,72 @@ pub(super) fn add(waits: &mut Waits, snapshot: &Snapshot) {
     }
 }
 
-/// The seconds of a shard's measurement, in the order of [`LACKS`]. A second is left out if less than half of it was measured; otherwise
-/// its measured part counts. None if no second is left, or the shard reports none.
-pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5]> {
+/// A second of a measurement, or a longer span where seconds are not kept. Shares are in millionths, in the order of [`LACKS`].
+struct Stretch {
+    /// Its measured part, in nanoseconds after the start.
+    measured: Range<u64>,
+    mean: [u64; 5],
+    /// Each in its worst second.
+    worst: [u64; 5],
+}
+
+impl Stretch {
+    fn length(&self) -> u64 {
+        self.measured.end - self.measured.start
+    }
+
+    /// How much of it are seconds with a share of at least `bound`. If its mean is less, only its worst second is certain.
+    fn beyond(&self, index: usize, bound: u64) -> u64 {
+        match (self.mean[index] >= bound, self.worst[index] >= bound) {
+            (true, _) => self.length(),
+            (false, true) => self.length().min(SECOND),
+            (false, false) => 0,
+        }
+    }
+}
+
+/// A shard's measurement in order. A second is left out if less than half of it was measured.
+fn stretches(snapshot: &Snapshot, waits: &Waits) -> impl Iterator<Item = Stretch> {
     let generator = &snapshot.generator;
     let from = since_start(snapshot, snapshot.window.measure_from_nanoseconds);
     let to = since_start(snapshot, measured_until(snapshot));
     let processors = u64::from(generator.processors.max(1));
     // If the kernel counts waits, a worker lost at most its waiting time to a quota.
     let counts_waits = generator.run_queue_nanoseconds > 0;
-    let shares = |shares: Shares, crowd: u64| {
+    let shares = move |shares: Shares, crowd: u64| {
         let waiting = u64::from(shares.longest_waiting_worker);
         let throttled = u64::from(shares.throttled);
         let throttled = if counts_waits { throttled.min(waiting) } else { throttled };
         [shares.busiest_worker.into(), waiting, throttled, shares.stolen.into(), crowd / processors]
             .map(|share: u64| share.saturating_mul(MILLIONTHS))
     };
+    generator.strain.iter().flat_map(Strain::points).filter_map(move |point| {
+        let measured = within(&point, from, to)?;
+        let crowd = waits.get(&(point.from, point.seconds)).copied().unwrap_or_default();
+        Some(Stretch { measured, mean: shares(point.mean, crowd), worst: shares(point.worst, crowd) })
+    })
+}
+
+/// The seconds of a shard's measurement, in the order of [`LACKS`]. Of a second that was measured in part, that part counts. None if no
+/// second is left, or the shard reports none.
+pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5]> {
+    measured_by(snapshot, waits, bound)
+}
+
+/// Like [`measured`], by other bounds.
+pub(super) fn measured_by(snapshot: &Snapshot, waits: &Waits, bound: impl Fn(Lack) -> u64) -> Option<[Seconds; 5]> {
+    let from = since_start(snapshot, snapshot.window.measure_from_nanoseconds);
     let mut all = [Seconds::default(); 5];
     let (mut time, mut sums) = (0_u64, [0_u128; 5]);
-    for point in generator.strain.iter().flat_map(Strain::points) {
-        let Some(length) = within(&point, from, to) else { continue };
+    for stretch in stretches(snapshot, waits) {
+        let length = stretch.length();
         time = time.saturating_add(length);
-        let crowd = waits.get(&(point.from, point.seconds)).copied().unwrap_or_default();
-        let (means, worst) = (shares(point.mean, crowd), shares(point.worst, crowd));
         for (index, lack) in LACKS.into_iter().enumerate() {
-            let (seconds, bound) = (&mut all[index], bound(lack));
-            sums[index] += u128::from(means[index]) * u128::from(length);
-            if means[index] >= bound {
-                seconds.beyond = seconds.beyond.saturating_add(length);
-            } else if worst[index] >= bound {
-                // Of a minute, only one second is certain.
-                seconds.beyond = seconds.beyond.saturating_add(length.min(SECOND));
-            }
-            if worst[index] > seconds.worst {
-                (seconds.worst, seconds.worst_at) = (worst[index], point.from.saturating_sub(from));
+            let (seconds, worst) = (&mut all[index], stretch.worst[index]);
+            sums[index] += u128::from(stretch.mean[index]) * u128::from(length);
+            seconds.beyond = seconds.beyond.saturating_add(stretch.beyond(index, bound(lack)));
+            if worst > seconds.worst {
+                (seconds.worst, seconds.worst_at) = (worst, stretch.measured.start.saturating_sub(from));
             }
         }
     }
@@ -94,10 +127,27 @@ pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5
     (time > 0).then_some(all)
 }
 
-/// The measured length of a point, if that is at least half of it.
-fn within(point: &Point, from: u64, to: u64) -> Option<u64> {
-    let length = point.until.min(to).saturating_sub(point.from.max(from));
-    (length > 0 && length >= u64::from(point.seconds) * SECOND / 2).then_some(length)
+/// How much of `spans`, which are in order, lies in stretches of a shard's measurement whose mean shares fit, in nanoseconds.
+pub(super) fn time_within(
+    spans: &[Range<u64>],
+    snapshot: &Snapshot,
+    waits: &Waits,
+    fit: impl Fn(&[u64; 5]) -> bool,
+) -> u64 {
+    let overlap = |stretch: Stretch| {
+        let Range { start, end } = stretch.measured;
+        let first = spans.partition_point(|span| span.end <= start);
+        let common = spans[first..].iter().take_while(|span| span.start < end);
+        common.map(|span| span.end.min(end) - span.start.max(start)).sum::<u64>()
+    };
+    stretches(snapshot, waits).filter(|stretch| fit(&stretch.mean)).map(overlap).sum()
+}
+
+/// The measured part of a point, if that is at least half of it.
+fn within(point: &Point, from: u64, to: u64) -> Option<Range<u64>> {
+    let measured = point.from.max(from)..point.until.min(to);
+    let length = measured.end.saturating_sub(measured.start);
+    (length > 0 && length >= u64::from(point.seconds) * SECOND / 2).then_some(measured)
 }
 
 /// The worst second of the shard's worst lack, relative to its bound.

@@ -54,9 +54,11 @@ pub const HELD: u64 = 200_000;
 
 /// In hundredths of a per cent: a server whose main thread ran for this share of the window or more was full.
 pub const MAIN_THREAD: u32 = ServerCpu::FULL_BASIS_POINTS;
-/// In millionths of the time in which requests fell behind their rate: a server that was full for nine tenths of it was the cause. Servers
-/// are asked once a second, at other times than the seconds begin.
+/// In millionths of the time in which requests fell behind their rate: a server, or the processors of a shard, that were full for nine
+/// tenths of it were the cause. Servers are asked once a second, at other times than the seconds begin.
 pub const FULL_WHILE_BEHIND: u64 = 900_000;
+/// In millionths of that time: with a full server and a worker that was saturated for half of it, either may have been the cause.
+pub const BUSY_WHILE_BEHIND: u64 = 500_000;
 /// In hundredths of a per cent: from 75 % on, requests that queue before a server wait on average three times as long as it works on one.
 /// Its slowest replies are late long before its throughput falls.
 pub const MAIN_THREAD_NEAR: u32 = 7_500;

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{
@@ -171,13 +173,52 @@ fn a_server_that_was_full_while_requests_fell_behind_is_the_limit() {
     assert_eq!(limit(&(closed(), ramp(1_800).1)), (LimitedBy::Unknown, None), "nothing tells what limited the rest");
     let (_, outcome) = ramp(1_800);
     assert_eq!(limit(&(crate::sample::open_loop(1), outcome)), (LimitedBy::Rate, None));
-    let (spec, mut outcome) = ramp(1_800);
+    let (_, mut failing) = ramp(1_800);
+    let total = &mut failing.shards[0].snapshot.as_mut().unwrap().total;
+    total.add(&Tally { scheduled: 200, errors: 200, ..Tally::default() });
+    assert_eq!(limit(&(crate::sample::open_loop(1), failing)), (LimitedBy::Unknown, None), "no second fell behind");
+    let saturated = Shares { busiest_worker: 9_900, ..Shares::default() };
+    let busy_in = |seconds: Range<u32>| limit(&strained(1_800, seconds, saturated));
+    assert_eq!(busy_in(9..10), (LimitedBy::Unknown, None), "so was a worker, for half of that time");
+    assert_eq!(busy_in(7..8), (LimitedBy::Target, Some("abc/MainThread".into())), "a worker was, before");
+}
+
+/// The ramp, with `bad` shares of the shard's processors in some of its seconds.
+fn strained(full_milliseconds: u64, seconds: Range<u32>, bad: Shares) -> (Validated, Outcome) {
+    let (spec, mut outcome) = ramp(full_milliseconds);
     let mut strain = Strain::default();
     for second in 0..10 {
-        strain.push(Shares { busiest_worker: if second < 9 { 5_000 } else { 9_900 }, ..Shares::default() }, SECOND);
+        let usual = Shares { busiest_worker: 5_000, ..Shares::default() };
+        strain.push(if seconds.contains(&second) { bad } else { usual }, SECOND);
     }
     outcome.shards[0].snapshot.as_mut().unwrap().generator.strain = Some(strain);
-    assert_eq!(limit(&(spec, outcome)), (LimitedBy::Unknown, None), "so was a worker, for half of that time");
+    (spec, outcome)
+}
+
+#[test]
+fn a_load_generator_that_was_full_while_requests_fell_behind_is_the_limit() {
+    let judge = |seconds: Range<u32>, busiest_worker: u32, longest_waiting_worker: u32| {
+        let bad = Shares { busiest_worker, longest_waiting_worker, ..Shares::default() };
+        let (spec, outcome) = strained(0, seconds, bad);
+        let limit = judged(&spec, &outcome).limited_by;
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
+        assert_eq!(needs_probe(&spec, &outcome, &merged), limit == LimitedBy::Unknown);
+        limit
+    };
+    assert_eq!(judge(8..10, 9_900, 0), LimitedBy::GeneratorCPU);
+    assert_eq!(judge(8..10, 6_000, 3_500), LimitedBy::GeneratorCPU, "it ran or waited");
+    assert_eq!(judge(8..10, 6_000, 2_500), LimitedBy::Unknown, "it slept, too");
+    assert_eq!(judge(9..10, 9_900, 0), LimitedBy::Unknown, "for half of that time");
+    assert_eq!(judge(5..7, 9_900, 0), LimitedBy::Unknown, "for as long, but before");
+    let beside_a_full_link = |seconds: Range<u32>| {
+        let (mut spec, mut outcome) = strained(0, seconds, Shares { busiest_worker: 9_900, ..Shares::default() });
+        plan(&mut spec).measurement.link_bytes_per_second = Some(1_000);
+        outcome.shards[0].snapshot.as_mut().unwrap().generator.interface =
+            Some(Interface { sustained_received_bytes_per_second: 950, ..Interface::default() });
+        judged(&spec, &outcome).limited_by
+    };
+    assert_eq!(beside_a_full_link(5..7), LimitedBy::GeneratorNetwork);
+    assert_eq!(beside_a_full_link(8..10), LimitedBy::Unknown, "without one limit it would meet the other");
 }
 
 #[test]

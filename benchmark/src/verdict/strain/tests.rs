@@ -234,6 +234,16 @@ fn what_is_kept_by_the_minute_counts_whole_by_its_mean_and_else_by_its_worst_sec
 }
 
 #[test]
+fn spans_count_as_far_as_they_lie_in_seconds_whose_shares_fit() {
+    let half = SECOND / 2;
+    let saturated = shard(0, 0, 60, Some(some(60, 31, 5, FULL)));
+    let within = |spans: &[Range<u64>]| time_within(spans, &saturated, &Waits::new(), |shares| shares[0] >= BUSY);
+    assert_eq!(within(&[]), 0);
+    let [first, second, later] = [61, 63, 80].map(|begin| begin * half..begin * half + SECOND);
+    assert_eq!(within(&[first, second, later]), 3 * half);
+}
+
+#[test]
 fn absurd_shares_are_still_shares() {
     let absurd = Shares {
         busiest_worker: u32::MAX,
