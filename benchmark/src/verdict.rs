@@ -59,7 +59,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         generator::cpu(outcome, merged),
         generator::late(outcome, merged),
         generator::unread(outcome, merged),
-        own_share::too_much(outcome, merged),
+        own_share::too_much(outcome, merged).or_else(|| own_share::now_and_then(outcome, merged)),
         steadiness::not_settled(spec, merged),
         steadiness::unsteady(spec, outcome, merged),
         servers::evictions(merged),

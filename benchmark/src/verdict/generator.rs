@@ -7,11 +7,12 @@ use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot, delay_step};
 
 use super::strain::{self, LACKS, Seconds, Waits, share};
 use super::thresholds::{
-    BUSY, BUSY_WHILE_BEHIND, FULL_WHILE_BEHIND, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP,
+    BUSY, BUSY_FOR_LATENCIES, BUSY_SECONDS, BUSY_WHILE_BEHIND, FULL_WHILE_BEHIND, HELD, LATE, SECONDS_DOUBTFUL,
+    SECONDS_TOLD, USED_UP,
 };
 use super::{rate, reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
-use crate::measurement::merge::Merged;
+use crate::measurement::merge::{Merged, measured_nanoseconds};
 use crate::measurement::{Outcome, ShardOutcome};
 use crate::{human, measurement::latencies};
 
@@ -257,6 +258,19 @@ pub(super) fn is_limit(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
 /// `behind`.
 pub(super) fn is_busy(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
     fits_half(outcome, behind, BUSY_WHILE_BEHIND, |[busy, ..]| *busy >= BUSY)
+}
+
+/// The shards with more than a few seconds in which a worker ran for [`BUSY_FOR_LATENCIES`] or more: the share of the measurement that
+/// these seconds decide, and the seconds.
+pub(super) fn busy_seconds(outcome: &Outcome, merged: &Merged) -> Vec<(u64, u32, Seconds)> {
+    let busy = |shard: &ShardOutcome| {
+        let snapshot = shard.snapshot.as_ref()?;
+        let [busy, ..] = strain::measured_by(snapshot, &Waits::new(), |_| BUSY_FOR_LATENCIES)?;
+        let time = u128::from(busy.beyond) * u128::from(measured_nanoseconds(snapshot)) / u128::from(MILLION);
+        let decided = || busy.beyond.min(delayed(snapshot, merged, 0));
+        (time > u128::from(BUSY_SECONDS)).then(|| (decided(), shard.shard, busy))
+    };
+    outcome.shards.iter().filter_map(busy).collect()
 }
 
 /// How long replies lay unread. None where that is unknown: the kernel stamps no data that arrives over a UNIX socket.

@@ -5,9 +5,9 @@
 
 use redisbench_wire::snapshot::ReceiveDelay;
 
-use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE};
+use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE, SECONDS_DOUBTFUL};
 use super::{generator, reason};
-use crate::api::status::{GeneratorShare, ReasonKind, VerdictReason, VerdictValue};
+use crate::api::status::{GeneratorShare, Lack, ReasonKind, VerdictReason, VerdictValue};
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;
 use crate::quantile::Quantile;
@@ -103,6 +103,29 @@ fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
         "the busiest worker of shard {shard} ran for {} % of the load: requests queue in the load generator, so its \
          latencies are higher than the target's; add shards (spec.shards.count)",
         part / 10_000
+    );
+    Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
+}
+
+/// Reported if workers of an open loop were too busy in seconds that decide p99, although not over the whole run. A lack of processor time
+/// that is reported explains these seconds.
+pub(super) fn now_and_then(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    merged.pace.target?;
+    if generator::cpu(outcome, merged).is_some_and(|lack| lack.severity != VerdictValue::Valid) {
+        return None;
+    }
+    let busy = generator::busy_seconds(outcome, merged);
+    // The more shards there are, the less the seconds of one of them decide.
+    let sum = busy.iter().fold(0_u64, |sum, (decided, ..)| sum.saturating_add(*decided));
+    let (_, shard, seconds) = busy.iter().max_by_key(|(decided, _, seconds)| (*decided, seconds.worst))?;
+    if sum / (outcome.shards.len().max(1) as u64) < SECONDS_DOUBTFUL {
+        return None;
+    }
+    let message = format!(
+        "the busiest worker of shard {shard} ran for {} % of the measurement{}: in such seconds requests queue in the load \
+         generator, so its latencies are higher than the target's; add shards (spec.shards.count)",
+        seconds.mean / 10_000,
+        generator::worst_second(Lack::BusiestWorker, seconds, BUSY_FOR_LATENCIES),
     );
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
 }

@@ -30,6 +30,9 @@ pub const USED_UP: u64 = 900_000;
 /// From 70 % on, requests queue before the worker itself: the mean wait in such a queue is more than twice the worker's own time per
 /// request.
 pub const BUSY_FOR_LATENCIES: u64 = 700_000;
+/// In nanoseconds: seconds in which a worker is so busy count if they are longer in total. One or two occur by chance, and are more than
+/// 1 % of a short run.
+pub const BUSY_SECONDS: u64 = 2_000_000_000;
 /// In hundredths of a per cent: a latency with more than a fifth from the load generator depends on it more than two runs against the
 /// target differ.
 pub const OWN_SHARE: u32 = 2_000;

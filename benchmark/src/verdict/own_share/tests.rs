@@ -1,10 +1,11 @@
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{Generator, Snapshot};
+use redisbench_wire::strain::{Shares, Strain};
 
 use super::*;
 use crate::api::status::Verdict;
 use crate::measurement::merge::merge;
-use crate::sample::{encoded, open_loop, outcome, snapshot, spec, verdict_on};
+use crate::sample::{SECOND, encoded, open_loop, outcome, snapshot, spec, verdict_on};
 use crate::verdict::verdict;
 
 const MICROSECOND: u64 = 1_000;
@@ -117,6 +118,62 @@ fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let outcome = outcome(vec![closed]);
     assert_eq!(reasons(&verdict_on(&spec, &outcome)), []);
+}
+
+/// An open loop of ten seconds on `shards` shards. In `seconds` of them the first shard's worker ran for `share`, in hundredths of a per
+/// cent.
+fn at_times(shards: u32, seconds: usize, share: u32) -> Outcome {
+    let each = |shard: u32| {
+        let mut snapshot = snapshot(shard, &vec![100 * MICROSECOND; 10_000 / shards as usize]);
+        let mut strain = Strain::default();
+        for second in 0..10 {
+            let busiest_worker = if shard == 0 && (4..4 + seconds).contains(&second) { share } else { 3_000 };
+            strain.push(Shares { busiest_worker, ..Shares::default() }, SECOND);
+        }
+        snapshot.generator.strain = Some(strain);
+        snapshot
+    };
+    outcome((0..shards).map(each).collect())
+}
+
+#[test]
+fn seconds_with_little_time_to_spare_are_doubtful_if_they_decide_p99() {
+    let told = |shards: u32, seconds: usize, share: u32| {
+        reasons(&verdict_on(&open_loop(shards), &at_times(shards, seconds, share)))
+    };
+    assert_eq!(told(1, 3, 8_000), [ReasonKind::GeneratorDelay]);
+    assert_eq!(told(1, 3, 6_999), []);
+    assert_eq!(told(1, 2, 8_000), [], "a fifth of the time, but only two seconds");
+    assert_eq!(told(20, 3, 8_000), [ReasonKind::GeneratorDelay], "1.5 % of the time of all shards");
+    assert_eq!(told(40, 3, 8_000), [], "0.75 %");
+    assert_eq!(told(1, 3, 9_800), [ReasonKind::GeneratorCPU], "a lack of processor time explains it");
+    let verdict = verdict_on(&open_loop(1), &at_times(1, 3, 8_000));
+    let message = &verdict.reasons[0].message;
+    assert!(
+        message.starts_with(
+            "the busiest worker of shard 0 ran for 45 % of the measurement (80 % of the worst second, 4.00 s after the \
+             measurement began; 70 % or more for 30.0 % of the time): in such seconds requests queue"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn busy_seconds_that_delayed_nothing_are_silent() {
+    let unread = |nanoseconds: u64| {
+        let mut outcome = at_times(1, 3, 8_000);
+        let counts = (0..128).map(|step| u64::from(step == step_of(nanoseconds)));
+        let receive_delay = Some(ReceiveDelay { connections: 1, counts: counts.collect() });
+        outcome.shards[0].snapshot.as_mut().unwrap().generator.receive_delay = receive_delay;
+        reasons(&verdict_on(&open_loop(1), &outcome))
+    };
+    assert_eq!(unread(64), []);
+    assert_eq!(unread(10 * MICROSECOND), [ReasonKind::GeneratorDelay]);
+    // A closed loop has no due times.
+    let mut closed = at_times(1, 3, 8_000);
+    closed.shards[0].snapshot.as_mut().unwrap().latency.service = None;
+    let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+    assert_eq!(reasons(&verdict_on(&spec, &closed)), []);
 }
 
 #[test]
