@@ -95,7 +95,8 @@ pub const STEADY_LATENCY_LEAST: f64 = 50_000.0;
 pub const PAUSE: u64 = 50;
 /// In per cent of the median point: a closed loop below this stands still.
 pub const STANDSTILL: u64 = 10;
-/// Three points of 100 ms: schedulers cause shorter pauses, and p99.9 of a window of minutes contains them.
+/// Three points of 100 ms: schedulers cause shorter pauses, and p99.9 of a window of minutes contains them. Trials of more than 10 minutes
+/// have points of 1 s.
 pub const STANDSTILL_SHORTEST: Duration = Duration::from_millis(300);
 /// If the median point has fewer requests, three empty points occur by chance.
 pub const STANDSTILL_LEAST: u64 = 10;
