@@ -218,20 +218,22 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
 /// The pause before a retry after `error`.
 #[expect(clippy::needless_pass_by_value, reason = "the runtime's signature")]
 pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Requeue {
-    let uid = object.meta().uid.clone().unwrap_or_default();
+    let meta = object.meta();
+    let (namespace, uid) = (meta.namespace.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
     let shared = &context.shared;
     if error.class() == "conflict" {
         // Another client wrote first; the watch delivers its version.
-        return Requeue::requeue(shared.cache.conflicted(&uid, shared.environment.chance()));
+        return Requeue::requeue(shared.cache.conflicted(namespace, uid, shared.environment.chance()));
     }
     tracing::warn!(
-        namespace = object.meta().namespace,
-        benchmark = object.meta().name,
+        namespace,
+        benchmark = meta.name,
         class = error.class(),
         error = chain(error),
         "reconciliation failed"
     );
-    let pause = shared.cache.failed(&uid, error.for_user(), error.lasting_failure(), shared.environment.chance());
+    let (failure, lasting_failure) = (error.for_user(), error.lasting_failure());
+    let pause = shared.cache.failed(namespace, uid, failure, lasting_failure, shared.environment.chance());
     Requeue::requeue(pause.max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED_PAUSE)))
 }
 

@@ -33,7 +33,6 @@ struct Contents {
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// Set from the first reconciliation of its spec on.
     namespace: String,
     written: Option<Instant>,
     cleared: bool,
@@ -41,6 +40,14 @@ struct Entry {
     conflicts: u32,
     failure: Option<(&'static str, String)>,
     compiled: Option<(RedisBenchmarkSpec, Arc<Compiled>)>,
+}
+
+impl Contents {
+    /// The entry of `uid`, new if there is none. With its namespace from the start, so that it can be forgotten by namespace.
+    fn entry(&mut self, namespace: &str, uid: &str) -> &mut Entry {
+        let new = || Entry { namespace: namespace.to_owned(), ..Entry::default() };
+        self.benchmarks.entry(uid.to_owned()).or_insert_with(new)
+    }
 }
 
 /// The trials of a spec, or all its errors.
@@ -58,8 +65,8 @@ impl Cache {
     }
 
     /// Records that the status of `uid` was written, or that a write was tried.
-    pub fn wrote(&self, uid: &str) {
-        self.lock().benchmarks.entry(uid.to_owned()).or_default().written = Some(Instant::now());
+    pub fn wrote(&self, namespace: &str, uid: &str) {
+        self.lock().entry(namespace, uid).written = Some(Instant::now());
     }
 
     /// Whether the children of `uid` were deleted and none was created since.
@@ -68,8 +75,8 @@ impl Cache {
     }
 
     /// Records whether the children of `uid` were deleted.
-    pub fn set_cleared(&self, uid: &str, cleared: bool) {
-        self.lock().benchmarks.entry(uid.to_owned()).or_default().cleared = cleared;
+    pub fn set_cleared(&self, namespace: &str, uid: &str, cleared: bool) {
+        self.lock().entry(namespace, uid).cleared = cleared;
     }
 
     /// The trials of `spec`, of the benchmark of `run`. Cached while the spec is the same, because there may be hundreds of trials and
@@ -91,10 +98,7 @@ impl Cache {
         let plan = compute.run(move || compile(&of, &name)).await?;
         let joined = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let plan = Arc::new(plan.map_err(joined));
-        let mut contents = self.lock();
-        let entry = contents.benchmarks.entry(run.uid.clone()).or_default();
-        entry.namespace.clone_from(&run.namespace);
-        entry.compiled = Some((spec.clone(), plan.clone()));
+        self.lock().entry(&run.namespace, &run.uid).compiled = Some((spec.clone(), plan.clone()));
         Ok(plan)
     }
 
@@ -118,22 +122,23 @@ impl Cache {
     /// message; the second is stored only after several consecutive failures.
     pub fn failed(
         &self,
+        namespace: &str,
         uid: &str,
         failure: Option<(&'static str, String)>,
         lasting_failure: Option<(&'static str, String)>,
         chance: u64,
     ) -> Duration {
         let mut contents = self.lock();
-        let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
+        let entry = contents.entry(namespace, uid);
         let pause = growing(PAUSES, &mut entry.failures);
         entry.failure = failure.or(lasting_failure.filter(|_| entry.failures >= LASTING));
         jitter(pause, chance)
     }
 
     /// Records a conflict about `uid`, and returns the pause before the next reconciliation.
-    pub fn conflicted(&self, uid: &str, chance: u64) -> Duration {
+    pub fn conflicted(&self, namespace: &str, uid: &str, chance: u64) -> Duration {
         let mut contents = self.lock();
-        let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
+        let entry = contents.entry(namespace, uid);
         jitter(growing(CONFLICT_PAUSES, &mut entry.conflicts), chance)
     }
 
@@ -180,11 +185,11 @@ mod tests {
     fn pauses_grow_to_a_bound_and_begin_anew() {
         let cache = Cache::default();
         for chance in 0..40 {
-            assert!(cache.failed("a", None, None, chance * 27) <= PAUSES.1 * 3 / 2);
+            assert!(cache.failed("perf", "a", None, None, chance * 27) <= PAUSES.1 * 3 / 2);
         }
-        assert!(cache.failed("a", None, None, 0) >= PAUSES.1 / 2);
+        assert!(cache.failed("perf", "a", None, None, 0) >= PAUSES.1 / 2);
         cache.succeeded("a");
-        assert!(cache.failed("a", None, None, 1023) <= PAUSES.0 * 3 / 2);
+        assert!(cache.failed("perf", "a", None, None, 1023) <= PAUSES.0 * 3 / 2);
     }
 
     #[test]
@@ -192,32 +197,45 @@ mod tests {
         let cache = Cache::default();
         let mut waited = Duration::ZERO;
         while waited < ARTIFACTS_LIMIT {
-            waited += cache.failed("a", None, None, 1023);
+            waited += cache.failed("perf", "a", None, None, 1023);
         }
         // Given up by this attempt, and reported by the next.
-        assert!(waited + cache.failed("a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
+        assert!(waited + cache.failed("perf", "a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
     }
 
     #[test]
     fn conflicts_do_not_make_a_fast_loop() {
         let cache = Cache::default();
-        let pauses: Vec<Duration> = (0..20).map(|_| cache.conflicted("a", 512)).collect();
+        let pauses: Vec<Duration> = (0..20).map(|_| cache.conflicted("perf", "a", 512)).collect();
         assert_eq!((pauses[0], pauses[19]), CONFLICT_PAUSES);
         assert!(pauses.is_sorted());
         cache.succeeded("a");
-        assert_eq!(cache.conflicted("a", 512), CONFLICT_PAUSES.0);
+        assert_eq!(cache.conflicted("perf", "a", 512), CONFLICT_PAUSES.0);
     }
 
     #[test]
     fn what_may_pass_is_told_when_it_does_not() {
         let cache = Cache::default();
         let told = |_| {
-            cache.failed("a", None, Some(("Failing", "why".into())), 0);
+            cache.failed("perf", "a", None, Some(("Failing", "why".into())), 0);
             cache.failure("a").is_some()
         };
         assert_eq!((0..5).map(told).collect::<Vec<_>>(), [false, false, false, true, true]);
         cache.succeeded("a");
         assert_eq!(cache.failure("a"), None);
+    }
+
+    #[test]
+    fn each_entry_has_its_namespace_from_the_start() {
+        let cache = Cache::default();
+        cache.wrote("perf", "written");
+        cache.set_cleared("perf", "cleared", true);
+        cache.failed("perf", "failed", None, None, 0);
+        cache.conflicted("perf", "conflicted", 0);
+        let mut inside = cache.of_namespace(Some("perf"));
+        inside.sort();
+        assert_eq!(inside, ["cleared", "conflicted", "failed", "written"]);
+        assert_eq!(cache.of_namespace(Some("other")), Vec::<String>::new());
     }
 
     #[tokio::test(start_paused = true)]

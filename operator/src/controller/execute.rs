@@ -56,7 +56,7 @@ impl Executor<'_> {
         let mut notices = decision.notices.clone();
         if changed && !put_off {
             // A failed write counts as written, so that changes of numbers do not flood a server in trouble.
-            shared.cache.wrote(&self.run.uid);
+            shared.cache.wrote(&self.run.namespace, &self.run.uid);
             match self.write_status(&decision.status, &mut notices).await {
                 Ok(_) => {}
                 // Deleted meanwhile; the watch reports it.
@@ -107,13 +107,13 @@ impl Executor<'_> {
     async fn act(&self, action: &Action, lines: &[TrialLine]) -> Result<(), ReconcileError> {
         let shared = &self.context.shared;
         let applier = Applier { run: self.run, client: &shared.client };
-        let uid = &self.run.uid;
+        let (namespace, uid) = (&self.run.namespace, &self.run.uid);
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
             Action::Aggregate { trials, artifacts } => aggregate::aggregate(self, &applier, trials, artifacts).await?,
             Action::CreateChildren => {
-                shared.cache.set_cleared(uid, false);
+                shared.cache.set_cleared(namespace, uid, false);
                 self.create_children(&applier).await?;
             }
             Action::Conduct { epoch, trial, resume, attempts } => {
@@ -138,7 +138,7 @@ impl Executor<'_> {
             }
             Action::DeleteChildren => {
                 applier.delete_children(job).await?;
-                shared.cache.set_cleared(uid, true);
+                shared.cache.set_cleared(namespace, uid, true);
             }
             Action::DeleteBenchmark => applier.delete_benchmark().await?,
         }

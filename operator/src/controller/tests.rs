@@ -226,6 +226,18 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
 }
 
 #[tokio::test]
+async fn a_benchmark_that_fails_before_it_is_planned_is_remembered_in_its_namespace() {
+    for error in [ReconcileError::Timeout, ApplyError::Superseded { name: "cart".into() }.into()] {
+        let world = World::new();
+        world.put(benchmark(json!({})), None);
+        world.retry(&error);
+        let shared = &world.context.shared;
+        assert_eq!(shared.remembered(Some("perf")), HashSet::from(["u-1".to_owned()]), "{error}");
+        assert_eq!(shared.remembered(Some("other")), HashSet::new(), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn children_of_a_finished_run_are_deleted_once() {
     let mut world = World::new();
     world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
