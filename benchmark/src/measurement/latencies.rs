@@ -20,6 +20,14 @@ pub enum Censored {
     MoreThan(u64),
 }
 
+/// The 95 % confidence interval of a quantile, for independent requests. In nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub low: u64,
+    /// None if it is among requests without an answer.
+    pub high: Option<u64>,
+}
+
 /// Response time over all scheduled requests: those without an answer are right-censored.
 pub fn response_time(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
     latencies(&Requests::all(measured, &answered(measured)), percentiles)
@@ -32,9 +40,12 @@ pub fn response_time_at(measured: &Measured, quantile: Quantile) -> Percentile {
 
 /// A quantile of response time over all scheduled requests except those in flight; none if there are too few.
 pub fn response_time_quantile(measured: &Measured, quantile: Quantile) -> Option<Censored> {
-    let answered = answered(measured);
-    let all = Requests::all(measured, &answered);
-    Requests { censored: all.censored - measured.tally.in_flight, ..all }.quantile(quantile)
+    Requests::finished(measured, &answered(measured)).quantile(quantile)
+}
+
+/// The interval of [`response_time_quantile`].
+pub fn response_time_interval(measured: &Measured, quantile: Quantile) -> Option<Interval> {
+    Requests::finished(measured, &answered(measured)).interval(quantile)
 }
 
 /// Response time over succeeded requests only.
@@ -56,6 +67,11 @@ pub fn plain(histogram: &Histogram<u64>, percentiles: &[Quantile]) -> Latencies 
 /// A quantile of `histogram`; none if it has too few values.
 pub fn known(histogram: &Histogram<u64>, quantile: Quantile) -> Option<u64> {
     (histogram.len() >= quantile.needs()).then(|| self::quantile(histogram, quantile.millionths())).flatten()
+}
+
+/// The interval of [`known`].
+pub fn interval(histogram: &Histogram<u64>, quantile: Quantile) -> Option<Interval> {
+    Requests::answered(histogram).interval(quantile)
 }
 
 /// A quantile of `histogram`, in millionths, at rank ceil(q n), for any number of values; none if it is empty.
@@ -121,6 +137,12 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// All except those in flight.
+    fn finished(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
+        let all = Self::all(measured, answered);
+        Self { censored: all.censored - measured.tally.in_flight, ..all }
+    }
+
     fn answered(answered: &'a Histogram<u64>) -> Self {
         Self { answered, ranks: ranks(answered).collect(), overflow: 0, overflow_max: 0, censored: 0 }
     }
@@ -155,16 +177,22 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// None if the quantile has no ends: it is the maximum, or there are too few requests.
+    fn interval(&self, quantile: Quantile) -> Option<Interval> {
+        let (low, high) = ranks::interval(self.count(), quantile.millionths())?;
+        // An end beyond the answered requests is unknown.
+        Some(Interval { low: self.at_rank(low)?, high: self.at_rank(high) })
+    }
+
     /// The quantile with its confidence interval, or the reason why it is unknown.
     fn percentile(&self, quantile: Quantile) -> Percentile {
         let mut found = Percentile { percentile: quantile.percent(), ..Percentile::default() };
         match self.quantile(quantile) {
             Some(Censored::Known(nanoseconds)) => {
-                let ends = ranks::interval(self.count(), quantile.millionths());
-                // An end beyond the answered requests is unknown.
+                let interval = self.interval(quantile);
                 found.nanoseconds = Some(nanoseconds);
-                found.low_nanoseconds = ends.and_then(|(low, _)| self.at_rank(low));
-                found.high_nanoseconds = ends.and_then(|(_, high)| self.at_rank(high));
+                found.low_nanoseconds = interval.map(|interval| interval.low);
+                found.high_nanoseconds = interval.and_then(|interval| interval.high);
             }
             Some(Censored::MoreThan(nanoseconds)) => found.more_than_nanoseconds = Some(nanoseconds),
             None => found.needed_requests = Some(quantile.needs()),

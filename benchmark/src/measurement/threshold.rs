@@ -10,11 +10,12 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 pub use observation::Observation;
+use observation::Part;
 pub use watch::{Watch, watched_seconds};
 
 use crate::api::{Limit, Scope, Threshold};
 use crate::human;
-use crate::measurement::latencies::Censored;
+use crate::measurement::latencies::{Censored, Interval};
 
 /// Expected number of failed requests at the bound before an error rate is judged during the load.
 const FAILED: u64 = 10;
@@ -54,6 +55,8 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worst {
     pub observed: Observed,
+    /// The interval of a known quantile of the whole measurement.
+    pub interval: Option<Interval>,
     /// Whether the threshold allows it.
     pub holds: bool,
     /// The node, if each node is judged separately.
@@ -85,6 +88,17 @@ impl Limit {
             }
             (Self::Throughput { min_per_second }, Observed::PerSecond(per_second)) => per_second >= min_per_second,
             _ => false,
+        }
+    }
+
+    /// Whether a quantile's bound lies within its `interval`: then the outcome is not clear.
+    fn is_within(&self, interval: Interval) -> bool {
+        match *self {
+            Self::ResponseTime { max, .. } | Self::ServiceTime { max, .. } => {
+                let above = |nanoseconds| Duration::from_nanos(nanoseconds) > max;
+                !above(interval.low) && interval.high.is_none_or(above)
+            }
+            Self::ErrorRate { .. } | Self::Throughput { .. } => false,
         }
     }
 
@@ -132,17 +146,32 @@ impl Threshold {
         if self.window.is_some() {
             return None;
         }
-        Some(Standing { worst: self.worst(observation, 0, None), ..Standing::default() })
+        let worst = self.worst_part(observation, 0, None).map(|(worst, part)| {
+            let is_known = matches!(worst.observed, Observed::Latency(Censored::Known(_)));
+            Worst { interval: is_known.then(|| part.interval(&self.limit)).flatten(), ..worst }
+        });
+        Some(Standing { worst, ..Standing::default() })
     }
 
     /// The worst observation of its scope in `observation`, ignoring parts with fewer than `least` requests.
     fn worst(&self, observation: &Observation, least: u64, at: Option<Duration>) -> Option<Worst> {
-        let mut worst: Option<Worst> = None;
+        self.worst_part(observation, least, at).map(|(worst, _)| worst)
+    }
+
+    /// Like `worst`, with the part that was observed. Without the interval, which takes longer than the quantile.
+    fn worst_part<'a>(
+        &'a self,
+        observation: &'a Observation,
+        least: u64,
+        at: Option<Duration>,
+    ) -> Option<(Worst, &'a Part)> {
+        let mut worst: Option<(Worst, &Part)> = None;
         for part in observation.parts(&self.scope) {
             let Some(observed) = part.observe(&self.limit).filter(|_| part.finished() >= least) else { continue };
-            let found = Worst { observed, holds: self.limit.allows(observed), node: part.node.clone(), at };
-            if worst.as_ref().is_none_or(|worst| found.is_worse_than(worst)) {
-                worst = Some(found);
+            let holds = self.limit.allows(observed);
+            let found = Worst { observed, interval: None, holds, node: part.node.clone(), at };
+            if worst.as_ref().is_none_or(|(worst, _)| found.is_worse_than(worst)) {
+                worst = Some((found, part));
             }
         }
         worst
@@ -157,7 +186,10 @@ impl Threshold {
             return format!("{subject}{window} could not be judged: {why}; must be {allowed}");
         };
         let observed = match worst.observed {
-            Observed::Latency(Censored::Known(nanoseconds)) => human::latency(nanoseconds),
+            Observed::Latency(Censored::Known(nanoseconds)) => {
+                let interval = worst.interval.map(|interval| format!(" ({})", describe(interval))).unwrap_or_default();
+                format!("{}{interval}", human::latency(nanoseconds))
+            }
             Observed::Latency(Censored::MoreThan(nanoseconds)) => {
                 format!("unknown, more than {}, because too many requests got no reply", human::latency(nanoseconds))
             }
@@ -171,7 +203,17 @@ impl Threshold {
             (windows, failed) => format!(" ({failed} of {windows} windows failed)"),
         };
         let is = if self.window.is_some() { "was at worst" } else { "is" };
-        format!("{subject}{window} {is} {observed}{node}{at}; must be {allowed}{windows}")
+        let is_unclear = worst.interval.is_some_and(|interval| self.limit.is_within(interval));
+        let unclear = if is_unclear { "; not clear: the interval includes the bound" } else { "" };
+        format!("{subject}{window} {is} {observed}{node}{at}; must be {allowed}{windows}{unclear}")
+    }
+}
+
+fn describe(interval: Interval) -> String {
+    let low = human::latency(interval.low);
+    match interval.high {
+        Some(high) => format!("95 % interval {low} to {}", human::latency(high)),
+        None => format!("95 % interval from {low}, upper end unknown"),
     }
 }
 

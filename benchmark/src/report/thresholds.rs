@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::conditions::{Truth, reason};
 use crate::api::status::{ThresholdOutcome, ThresholdStatus};
 use crate::human;
-use crate::measurement::latencies::Censored;
+use crate::measurement::latencies::{Censored, Interval};
 use crate::measurement::merge::Merged;
 use crate::measurement::threshold::{Judged, Observation, Observed, Standing, Worst};
 
@@ -73,6 +73,7 @@ pub fn standing(status: &ThresholdStatus) -> Standing {
     Standing {
         worst: observed.map(|observed| Worst {
             observed,
+            interval: status.low_nanoseconds.map(|low| Interval { low, high: status.high_nanoseconds }),
             holds: status.outcome != ThresholdOutcome::Failed,
             node: status.node.clone(),
             at: status.at_milliseconds.map(Duration::from_millis),
@@ -85,6 +86,7 @@ pub fn standing(status: &ThresholdStatus) -> Standing {
 fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> ThresholdStatus {
     let Judged { threshold, standing } = judged;
     let worst = standing.worst.as_ref();
+    let interval = worst.and_then(|worst| worst.interval);
     let (mut nanoseconds, mut more_than, mut errors, mut per_second) = (None, None, None, None);
     match worst.map(|worst| worst.observed) {
         Some(Observed::Latency(Censored::Known(known))) => nanoseconds = Some(known),
@@ -101,6 +103,8 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
         name: threshold.name.clone(),
         outcome,
         observed_nanoseconds: nanoseconds,
+        low_nanoseconds: interval.map(|interval| interval.low),
+        high_nanoseconds: interval.and_then(|interval| interval.high),
         more_than_nanoseconds: more_than,
         failed_requests: errors.map(|(failed, _)| failed),
         of_requests: errors.map(|(_, of)| of),

@@ -17,6 +17,13 @@ pub struct ThresholdStatus {
     /// The observed quantile, over all requests. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_nanoseconds: Option<u64>,
+    /// The lower end of the observed quantile's 95 % confidence interval for independent requests. Only for the whole measurement; not for
+    /// windows, nor for a threshold that stopped the load. The observed quantile alone decides the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_nanoseconds: Option<u64>,
+    /// Its upper end. Not set if it is among requests without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_nanoseconds: Option<u64>,
     /// A lower bound of an unknown quantile: too many requests had no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,

@@ -138,6 +138,11 @@ fn an_interval_is_that_of_its_ranks() {
     let censored = response_time(&measured(&values[..995], Tally { unsent: 5, ..Tally::default() }), &[Quantile::P99]);
     let p99 = &censored.percentiles[0];
     assert_eq!((p99.low_nanoseconds, p99.nanoseconds, p99.high_nanoseconds), (at(983), at(990), None));
+    let whole = Interval { low: at(983).unwrap(), high: at(997) };
+    assert_eq!(interval(&histogram(&values), Quantile::P99), Some(whole));
+    // Those in flight do not count.
+    let in_flight = measured(&values, Tally { in_flight: 500, ..Tally::default() });
+    assert_eq!(response_time_interval(&in_flight, Quantile::P99), Some(whole));
 }
 
 #[test]

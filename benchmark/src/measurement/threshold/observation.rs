@@ -5,7 +5,7 @@ use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{NodePart, Span};
 
 use super::{Limit, Observed, Scope};
-use crate::measurement::latencies::{self, Censored};
+use crate::measurement::latencies::{self, Censored, Interval};
 use crate::measurement::merge::{self, Measured, Merged};
 use crate::measurement::seconds;
 
@@ -143,9 +143,7 @@ impl Part {
                 latencies::response_time_quantile(measured, *quantile).map(Observed::Latency)
             }
             Limit::ServiceTime { quantile, .. } => {
-                // In a closed loop it equals the response time.
-                let service = measured.service.as_ref().unwrap_or(&measured.response);
-                latencies::known(service, *quantile).map(Censored::Known).map(Observed::Latency)
+                latencies::known(self.service(), *quantile).map(Censored::Known).map(Observed::Latency)
             }
             Limit::ErrorRate { .. } => {
                 let tally = &measured.tally;
@@ -154,5 +152,19 @@ impl Part {
             }
             Limit::Throughput { .. } => Some(Observed::PerSecond(self.per_second)),
         }
+    }
+
+    /// The interval of an observed quantile; none for other metrics.
+    pub(super) fn interval(&self, limit: &Limit) -> Option<Interval> {
+        match limit {
+            Limit::ResponseTime { quantile, .. } => latencies::response_time_interval(&self.measured, *quantile),
+            Limit::ServiceTime { quantile, .. } => latencies::interval(self.service(), *quantile),
+            Limit::ErrorRate { .. } | Limit::Throughput { .. } => None,
+        }
+    }
+
+    /// Service times. In a closed loop they equal the response times.
+    fn service(&self) -> &Histogram<u64> {
+        self.measured.service.as_ref().unwrap_or(&self.measured.response)
     }
 }

@@ -63,7 +63,39 @@ fn requests_without_an_answer_are_longer_than_any_with_one() {
     let failing = with_timeouts(sample::snapshot(0, &[MILLISECOND; 980]), 20);
     let standing = judge(&of(response("0.99", Duration::from_secs(600))), vec![failing]);
     assert_eq!(standing.holds(), Some(false));
-    assert!(matches!(standing.worst.unwrap().observed, Observed::Latency(Censored::MoreThan(_))));
+    let worst = standing.worst.unwrap();
+    assert!(matches!(worst.observed, Observed::Latency(Censored::MoreThan(_))));
+    assert_eq!(worst.interval, None);
+}
+
+/// Every latency from 1 µs to 10 ms occurs once: p99 is 9.9 ms, and its interval spans about 40 µs. A histogram is exact to 9 µs there.
+#[test]
+fn the_message_says_whether_the_bound_is_in_the_interval() {
+    let values: Vec<u64> = (1..=10_000).map(|step| 1_000 * step).collect();
+    for service in [false, true] {
+        for (microseconds, holds, unclear) in
+            [(9_800, false, false), (9_895, false, true), (9_915, true, true), (10_000, true, false)]
+        {
+            let (quantile, max) = (quantile("0.99"), Duration::from_micros(microseconds));
+            let limit =
+                if service { Limit::ServiceTime { quantile, max } } else { Limit::ResponseTime { quantile, max } };
+            let standing = judge(&of(limit), vec![sample::snapshot(0, &values)]);
+            assert_eq!(standing.holds(), Some(holds), "{microseconds}");
+            let interval = standing.worst.as_ref().unwrap().interval.unwrap();
+            let (low, high) = (interval.low / 1_000, interval.high.unwrap() / 1_000);
+            assert!((9_860..9_895).contains(&low) && (9_916..9_940).contains(&high), "{low} {high}");
+            let message = of(limit).describe(&standing);
+            assert!(message.contains(" ms (95 % interval 9.8") && message.contains(" to 9.9"), "{message}");
+            assert_eq!(message.ends_with("; not clear: the interval includes the bound"), unclear, "{message}");
+        }
+    }
+    // Its upper end is among requests without an answer.
+    let censored = with_timeouts(sample::snapshot(0, &values[..9_905]), 95);
+    let limit = response("0.99", Duration::from_millis(10));
+    let standing = judge(&of(limit), vec![censored]);
+    assert_eq!(standing.worst.as_ref().unwrap().interval.unwrap().high, None);
+    let message = of(limit).describe(&standing);
+    assert!(message.contains(" ms, upper end unknown); must be at most 10.0 ms; not clear: "), "{message}");
 }
 
 /// One request would have decided it.
@@ -109,13 +141,17 @@ fn the_worst_node_decides() {
     let standing = judge(&Threshold { scope: Scope::EachNode, ..of(limit) }, vec![snapshot]);
     let worst = standing.worst.unwrap();
     assert_eq!((worst.holds, worst.node.as_deref()), (false, Some("slow:6379")));
+    assert!(worst.interval.unwrap().low > 8 * MILLISECOND, "its own interval: {worst:?}");
 }
 
 #[test]
 fn people_are_told_what_was_seen_and_what_is_wanted() {
     let threshold = of(response("0.999", Duration::from_millis(2)));
     let standing = judge(&threshold, vec![sample::snapshot(0, &[MILLISECOND; 10_000])]);
-    assert_eq!(threshold.describe(&standing), "p99.9 of response time is 1.00 ms; must be at most 2.00 ms");
+    assert_eq!(
+        threshold.describe(&standing),
+        "p99.9 of response time is 1.00 ms (95 % interval 1.00 ms to 1.00 ms); must be at most 2.00 ms"
+    );
     let errors = Threshold { scope: Scope::Operation("get".into()), ..of(Limit::ErrorRate { max_basis_points: 1 }) };
     assert_eq!(
         errors.describe(&Standing::default()),
@@ -171,7 +207,7 @@ fn a_window_holds_what_came_in_it_and_no_more() {
     assert_eq!((two.standing.windows, two.standing.failed_windows), (11, 2));
     assert_eq!((four.standing.windows, four.standing.failed_windows), (9, 0));
     let worst = two.standing.worst.as_ref().unwrap();
-    assert_eq!((worst.holds, worst.at), (false, Some(Duration::from_secs(7))));
+    assert_eq!((worst.holds, worst.at, worst.interval), (false, Some(Duration::from_secs(7)), None));
     assert!(two.threshold.describe(&two.standing).contains("7s after the measurement began"), "{two:?}");
 }
 

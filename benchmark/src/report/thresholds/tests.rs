@@ -10,7 +10,8 @@ fn threshold() -> Threshold {
 }
 
 fn judged(observed: Option<Observed>, holds: bool) -> Judged {
-    let worst = observed.map(|observed| Worst { observed, holds, node: None, at: Some(Duration::from_millis(4_500)) });
+    let at = Some(Duration::from_millis(4_500));
+    let worst = observed.map(|observed| Worst { observed, interval: None, holds, node: None, at });
     Judged { threshold: threshold(), standing: Standing { worst, windows: 7, failed_windows: u64::from(!holds) } }
 }
 
@@ -29,6 +30,18 @@ fn who_takes_over_goes_on_from_the_status() {
         }
     }
     assert_eq!(standing(&running(&[judged(None, true)], None)[0]).worst, None);
+}
+
+#[test]
+fn an_interval_is_in_the_status() {
+    for high in [None, Some(1_100_000)] {
+        let mut judged = judged(Some(Observed::Latency(Censored::Known(1_000_000))), true);
+        let worst = judged.standing.worst.as_mut().unwrap();
+        worst.interval = Some(Interval { low: 900_000, high });
+        let [written] = &running(std::slice::from_ref(&judged), None)[..] else { panic!() };
+        assert_eq!((written.low_nanoseconds, written.high_nanoseconds), (Some(900_000), high));
+        assert_eq!(standing(written), judged.standing);
+    }
 }
 
 #[test]
