@@ -7,7 +7,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::search::searches;
 use crate::api::status::{
     LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
-    Verdict, VerdictReason, VerdictValue,
+    TrialResult, Verdict, VerdictReason, VerdictValue,
 };
 use crate::human;
 use crate::measurement::Ending;
@@ -35,6 +35,17 @@ pub(super) fn why_bytes(trials: u32, fields: usize) -> usize {
         (true, false) => WHY_OF_MANY_BYTES,
         (true, true) => WHY_OF_LONG_BYTES,
     }
+}
+
+/// Whether the lines of a benchmark with this number of trials and swept fields have room for the load generator's share.
+fn has_room_for_shares(trials: u32, fields: usize) -> bool {
+    trials < MANY || fields <= FIELDS
+}
+
+/// The load generator's largest share of a percentile, in hundredths of a percent.
+fn largest_share(result: &TrialResult) -> Option<u32> {
+    let known = result.generator_share.iter().filter(|share| share.is_known());
+    known.map(|share| share.basis_points).max()
 }
 
 impl Finished {
@@ -80,6 +91,9 @@ impl Finished {
             cpu_per_request_nanoseconds: result
                 .and_then(|result| result.clients.first())
                 .map(|client| client.cpu_per_request_nanoseconds),
+            generator_share_basis_points: result
+                .filter(|_| has_room_for_shares(present.of, kind.parameters.len()))
+                .and_then(largest_share),
             verdict: self.verdict().map(|verdict| verdict.value),
             limited_by: self.verdict().map(|verdict| verdict.limited_by),
             why: failure

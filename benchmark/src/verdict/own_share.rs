@@ -37,9 +37,8 @@ fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantil
     };
     let sending = without.map_or(0, |without| response.saturating_sub(without));
     // A step begins at four fifths of its end or later.
-    let reading = unread.quantile_nanoseconds(quantile.millionths()).map_or(0, |end| end / 5 * 4);
-    let reading = reading.min(response - sending);
-    let own = u128::from(sending + reading) * u128::from(BASIS_POINTS) / u128::from(response.max(1));
+    let reading = unread.quantile_nanoseconds(quantile.millionths()).map(|end| (end / 5 * 4).min(response - sending));
+    let own = u128::from(sending + reading.unwrap_or(0)) * u128::from(BASIS_POINTS) / u128::from(response.max(1));
     Some(GeneratorShare {
         percentile: quantile.percent(),
         of_nanoseconds: response,
@@ -62,7 +61,7 @@ fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
     u64::try_from(share.div_ceil(u128::from(tally.succeeded.max(1)))).unwrap_or(u64::MAX).min(WHOLE)
 }
 
-/// How long replies lay unread, over all shards.
+/// How long replies lay unread, over all shards. Empty if that is unknown.
 fn unread(outcome: &Outcome) -> ReceiveDelay {
     let mut sum = ReceiveDelay::default();
     for delay in outcome.snapshots().filter_map(|snapshot| snapshot.generator.receive_delay.as_ref()) {
@@ -80,15 +79,18 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
     let shares = shares(outcome, merged);
     let worst = shares.iter().filter(|share| share.basis_points > OWN_SHARE).max_by_key(|share| share.basis_points);
     let Some(worst) = worst else { return busy(outcome, merged) };
+    let (at_least, reading) = match worst.reading_nanoseconds {
+        Some(reading) => ("", human::latency(reading)),
+        None => ("at least ", "an unknown time".to_owned()),
+    };
     let message = format!(
-        "{} % of the p{} of {} was caused by the load generator: it sent requests {} late and left replies unread for {}; \
-         give each shard its own processor (spec.shards.template.resources), add shards (spec.shards.count), or run them \
-         on machines without other work",
+        "{at_least}{} % of the p{} of {} was caused by the load generator: it sent requests {} late and left replies unread \
+         for {reading}; give each shard its own processor (spec.shards.template.resources), add shards \
+         (spec.shards.count), or run them on machines without other work",
         worst.basis_points / 100,
         worst.percentile,
         human::latency(worst.of_nanoseconds),
         human::latency(worst.sending_nanoseconds),
-        human::latency(worst.reading_nanoseconds),
     );
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
 }

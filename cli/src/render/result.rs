@@ -2,7 +2,7 @@
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
-    Latencies, OperationResult, Percentile, Requests, ShardOutcome, StageResult, TrialResult,
+    GeneratorShare, Latencies, OperationResult, Percentile, Requests, ShardOutcome, StageResult, TrialResult,
 };
 
 use super::grid::{Cell, Grid};
@@ -107,12 +107,24 @@ fn latencies(result: &TrialResult) -> Grid {
 fn generators(result: &TrialResult, asked: &[&str]) -> Vec<Cell> {
     let cell = |percentile: &&str| {
         let share = result.generator_share.iter().find(|share| share.percentile == *percentile);
-        share.map_or_else(Cell::default, |share| {
-            let style = if share.basis_points <= OWN_BASIS_POINTS { Style::Dim } else { Style::Doubtful };
-            Cell::styled(format!("{} %", share.basis_points / 100), style)
-        })
+        share.map_or_else(Cell::default, generator)
     };
     std::iter::once(Cell::styled("  generator share", Style::Dim)).chain(asked.iter().map(cell)).collect()
+}
+
+/// The load generator's share of one percentile; a lower bound if the time of unread replies is unknown.
+fn generator(share: &GeneratorShare) -> Cell {
+    if !share.is_known() {
+        return Cell::styled("-", Style::Dim);
+    }
+    let at_least = if share.reading_nanoseconds.is_none() { "at least " } else { "" };
+    own_share(at_least, share.basis_points)
+}
+
+/// A share of a latency that is the load generator's own.
+pub fn own_share(at_least: &str, basis_points: u32) -> Cell {
+    let style = if basis_points <= OWN_BASIS_POINTS { Style::Dim } else { Style::Doubtful };
+    Cell::styled(format!("{at_least}{} %", basis_points / 100), style)
 }
 
 fn latency_row(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {

@@ -11,7 +11,7 @@ use redisbench_benchmark::quantile::Quantile;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
-use super::trials::last_step;
+use super::trials::{GENERATOR, has_shares, last_step, share_of_generator};
 
 /// The answer in a few words, for the first line.
 pub fn answer(found: &SearchResult, paint: Paint) -> String {
@@ -147,10 +147,13 @@ pub fn steps(trials: &[TrialLine]) -> Grid {
             .join(", ")
     };
     let is_of_several = trials.iter().any(|trial| !setting(trial).is_empty());
-    let mut heads = vec!["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
+    let with_shares = has_shares(trials);
+    let mut heads = vec!["offered", "achieved", "p50", "p99", "errors", "unsent"];
     if is_of_several {
         heads.insert(0, "search");
     }
+    heads.extend(with_shares.then_some(GENERATOR));
+    heads.extend(["limited by", "objective"]);
     let mut grid = Grid::new("Step", &heads).left(heads.len() - 1).left(heads.len());
     if is_of_several {
         grid = grid.left(1);
@@ -167,6 +170,9 @@ pub fn steps(trials: &[TrialLine]) -> Grid {
             Cell::known(trial.p99_nanoseconds.map(latency)),
             Cell::unless_zero(requests.errors, Style::Bad),
             Cell::unless_zero(requests.unsent, Style::Bad),
+        ]);
+        row.extend(with_shares.then(|| share_of_generator(trial)));
+        row.extend([
             Cell::from(step.and_then(|step| step.limited_by).map(|limit| format!("{limit:?}")).unwrap_or_default()),
             step.map_or_else(|| Cell::styled(format!("{:?}", trial.state), Style::Bad), outcome),
         ]);

@@ -150,6 +150,18 @@ fn censored_quantile_shows_its_bound() {
 }
 
 #[test]
+fn an_unknown_share_of_the_load_generator_is_not_zero() {
+    let shown = shown(|result| {
+        let [p50, p99, _] = &mut result.generator_share[..] else { panic!() };
+        (p50.sending_nanoseconds, p50.reading_nanoseconds, p50.basis_points) = (0, None, 0);
+        p99.reading_nanoseconds = None;
+    });
+    let row = shown.lines().find(|line| line.starts_with("  generator share")).unwrap();
+    let cells: Vec<_> = row.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(cells, ["generator share", "-", "at least 24 %", "3 %"], "{shown}");
+}
+
+#[test]
 fn percentiles_are_those_that_were_asked_for() {
     let shown = shown(|result| {
         let operations = result.operations.iter_mut();
@@ -299,6 +311,15 @@ fn table_of_a_search() {
     let expected = include_str!("search.golden.txt");
     let shown = table(&search(), Paint::none());
     assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn a_step_shows_the_share_of_the_load_generator() {
+    let mut benchmark = search();
+    benchmark.status.as_mut().unwrap().trials[2].generator_share_basis_points = Some(3_100);
+    let shown = table(&benchmark, Paint::none());
+    assert!(shown.contains("errors   unsent   generator   limited by   objective\n"), "{shown}");
+    assert!(shown.contains("0        0        31 %   Target       failed: p99 was"), "{shown}");
 }
 
 #[test]

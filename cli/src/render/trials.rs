@@ -12,6 +12,13 @@ use redisbench_benchmark::human::{change, count, latency, rate, share};
 use super::extras;
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
+use super::result::own_share;
+
+/// Above this, in any trial, the load generator's own share of a latency is worth a column.
+const SHOWN_BASIS_POINTS: u32 = 100;
+
+/// The head of that column.
+pub const GENERATOR: &str = "generator";
 
 pub fn grid(trials: &[TrialLine]) -> Grid {
     let with_targets = trials.iter().any(|trial| trial.target.is_some());
@@ -38,6 +45,10 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     }
     if with_cpu {
         heads.push("CPU/request");
+    }
+    let with_shares = has_shares(trials);
+    if with_shares {
+        heads.push(GENERATOR);
     }
     heads.extend(["verdict", "limited by"]);
     let mut grid = Grid::new("Trial", &heads);
@@ -69,11 +80,22 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
         if with_cpu {
             row.push(Cell::known(trial.cpu_per_request_nanoseconds.map(latency)));
         }
+        row.extend(with_shares.then(|| share_of_generator(trial)));
         row.push(verdict(trial));
         row.push(Cell::known(trial.limited_by.map(|limit| format!("{limit:?}"))));
         grid.row(row);
     }
     grid
+}
+
+/// Whether the load generator's share is worth a column.
+pub fn has_shares(trials: &[TrialLine]) -> bool {
+    trials.iter().any(|trial| trial.generator_share_basis_points > Some(SHOWN_BASIS_POINTS))
+}
+
+/// The load generator's largest share of a percentile.
+pub fn share_of_generator(trial: &TrialLine) -> Cell {
+    trial.generator_share_basis_points.map_or_else(|| Cell::known(None), |share| own_share("", share))
 }
 
 /// The table of repeats, and how many cells it omits.
@@ -246,6 +268,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_share_of_the_load_generator_has_a_column_from_one_per_cent_on() {
+        let text = |shares: [Option<u32>; 2]| {
+            let line = |(index, share): (u32, Option<u32>)| {
+                json!({"index": index, "state": "Completed", "attempt": 1, "verdict": "Valid", "limitedBy": "Rate",
+                    "generatorShareBasisPoints": share})
+            };
+            let lines = [0, 1].into_iter().zip(shares).map(line).collect::<Vec<_>>();
+            grid(&serde_json::from_value::<Vec<TrialLine>>(json!(lines)).unwrap()).text(Paint::none())
+        };
+        assert!(!text([Some(100), None]).contains("generator"));
+        let text = text([Some(2_490), None]);
+        let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert!(rows[1].ends_with("unsent generator verdict limited by"), "{text}");
+        assert!(rows[2].ends_with("24 % Valid Rate") && rows[3].ends_with("- Valid Rate"), "{text}");
+    }
 
     #[test]
     fn a_comparison_says_how_much_more_or_less() {

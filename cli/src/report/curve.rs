@@ -153,10 +153,10 @@ pub fn section(measurement: &Measurement) -> Result<Markup, super::ReportError> 
         legend.push((Role::Second, "service time".to_owned()));
     }
     marks.extend(curve.lines(Role::First));
-    let shares = &measurement.result.generator_share;
-    marks.extend(shares.iter().filter_map(own_part));
-    values.extend(shares.iter().map(without_own_part));
-    if !shares.is_empty() {
+    let shares = || measurement.result.generator_share.iter().filter(|share| share.is_known());
+    marks.extend(shares().filter_map(own_part));
+    values.extend(shares().map(without_own_part));
+    if shares().next().is_some() {
         legend.push((Role::Fourth, "the load generator's part of p50, p99 and p99.9".to_owned()));
     }
     legend.push((Role::Unsure, "more than the number of requests supports".to_owned()));
@@ -173,7 +173,7 @@ fn chart(measurement: &Measurement, marks: Vec<Mark>, legend: Vec<(Role, String)
             latencies::percentile(one).unwrap_or_else(|| "too few requests".to_owned()),
             known(one.low_nanoseconds),
             known(one.high_nanoseconds),
-            known(share.map(|share| share.sending_nanoseconds.saturating_add(share.reading_nanoseconds))),
+            share.filter(|share| share.is_known()).map_or_else(|| "-".to_owned(), own_time),
         ]);
     }
     let censored = {
@@ -212,10 +212,19 @@ fn service(measurement: &Measurement) -> Result<Option<Curve>, HistogramError> {
     Curve::new([&alone])
 }
 
+/// The load generator's part, as far as it is known.
+fn own(share: &GeneratorShare) -> u64 {
+    share.sending_nanoseconds.saturating_add(share.reading_nanoseconds.unwrap_or(0))
+}
+
+fn own_time(share: &GeneratorShare) -> String {
+    let at_least = if share.reading_nanoseconds.is_none() { "at least " } else { "" };
+    format!("{at_least}{}", latency(own(share)))
+}
+
 /// At least a hundredth of the whole, because the axis has no zero.
 fn without_own_part(share: &GeneratorShare) -> u64 {
-    let own = share.sending_nanoseconds.saturating_add(share.reading_nanoseconds);
-    share.of_nanoseconds.saturating_sub(own).max(share.of_nanoseconds / 100)
+    share.of_nanoseconds.saturating_sub(own(share)).max(share.of_nanoseconds / 100)
 }
 
 fn own_part(share: &GeneratorShare) -> Option<Mark> {

@@ -1,7 +1,7 @@
 //! `local` end to end: the program, its shards, a real Redis.
 
 use redisbench_testkit::servers::RedisServer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Run, benchmark, number, rest, standalone};
 
@@ -69,6 +69,10 @@ fn a_unix_socket_is_as_good_as_a_port() {
         let warmup = number(&result["warmup"]["succeeded"]);
         assert_eq!(asked, number(&result["requests"]["succeeded"]) + warmup + number(&result["preload"]["commands"]));
         assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 0, "{}", finished.stderr);
+        // Such a socket has no timestamps.
+        let delays = result["shards"].as_array().unwrap().iter().map(|shard| &shard["receiveDelayP99Nanoseconds"]);
+        let readings = result["generatorShare"].as_array().unwrap().iter().map(|share| &share["readingNanoseconds"]);
+        assert!(delays.chain(readings).all(Value::is_null), "{result:#}");
     }
 }
 

@@ -298,13 +298,14 @@ fn send_delays(reports: &[WorkerReport]) -> Vec<u64> {
     if all.iter().all(|count| *count == 0) { Vec::new() } else { all }
 }
 
+/// None without a timestamp: UNIX sockets have none.
 fn receive_delay(reports: &[WorkerReport]) -> Option<ReceiveDelay> {
     let mut all = ReceiveDelay { connections: 0, counts: vec![0; Delays::STEPS] };
     for delay in reports.iter().map(|report| &report.receive_delay) {
         all.connections += delay.connections;
         all.counts.iter_mut().zip(&delay.counts).for_each(|(sum, count)| *sum += count);
     }
-    (all.connections > 0).then_some(all)
+    all.counts.iter().any(|count| *count > 0).then_some(all)
 }
 
 /// 1 - X W / (C P): throughput times latency is the number of requests in flight (Little's law); connections times window is the number

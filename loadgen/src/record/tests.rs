@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Operation, Topology};
-use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
+use redisbench_wire::snapshot::{ReceiveDelay, Snapshot, Stage, Window, delay_step};
 use redisbench_wire::timeline::{NodePart, Span};
 
 use super::Period::Measured;
@@ -98,6 +98,17 @@ fn windows_of_workers_become_one() {
     let snapshot = merged(vec![running, worker(u64::MAX, 320)], Detail::Full);
     assert_eq!((snapshot.window.measure_to_nanoseconds, snapshot.window.drained_nanoseconds), (0, 0));
     assert_eq!(snapshot.stage, Stage::Measuring);
+}
+
+#[test]
+fn the_delay_of_replies_is_unknown_without_timestamps() {
+    let delay = |counts: [u64; 2]| {
+        let receive_delay = ReceiveDelay { connections: 1, counts: counts.to_vec() };
+        let report = WorkerReport { receive_delay, ..report(recording(false, &[])) };
+        merged(vec![report], Detail::Full).generator.receive_delay
+    };
+    assert_eq!(delay([0, 0]), None);
+    assert_eq!(delay([0, 3]).map(|known| (known.connections, known.counts[1])), Some((1, 3)));
 }
 
 #[test]

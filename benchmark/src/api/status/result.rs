@@ -263,10 +263,19 @@ pub struct GeneratorShare {
     pub of_nanoseconds: u64,
     /// A lower bound of how much shorter the percentile would be if each request were sent as soon as it was due and had room.
     pub sending_nanoseconds: u64,
-    /// The time that replies waited in the kernel until the shard read them, at this percentile. Late reads add at most this.
-    pub reading_nanoseconds: u64,
-    /// Sending and reading together as a share of the percentile, in hundredths of a percent.
+    /// The time that replies waited in the kernel until the shard read them, at this percentile. Late reads add at most this. Not set if it
+    /// is unknown, as on UNIX sockets and with client libraries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading_nanoseconds: Option<u64>,
+    /// Sending and reading together as a share of the percentile, in hundredths of a percent. A lower bound if reading is unknown.
     pub basis_points: u32,
+}
+
+impl GeneratorShare {
+    /// Whether a part of it is known: a closed loop has only the reading.
+    pub fn is_known(&self) -> bool {
+        self.reading_nanoseconds.is_some() || self.sending_nanoseconds > 0
+    }
 }
 
 /// A full distribution.

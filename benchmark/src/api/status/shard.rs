@@ -48,7 +48,7 @@ pub struct ShardResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_percent: Option<u32>,
     /// The 99th percentile of the time that replies waited in the kernel until the shard read them, on one connection in 16. Rounded up by
-    /// at most a quarter. Not over a UNIX socket.
+    /// at most a quarter. Not set on UNIX sockets and with client libraries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_delay_p99_nanoseconds: Option<u64>,
     /// The longest such wait, as in `receiveDelayP99Nanoseconds`.

@@ -97,6 +97,10 @@ pub struct TrialLine {
     /// Processor time of the shards per request. Only with `load.clients`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_request_nanoseconds: Option<u64>,
+    /// The largest share that the load generator itself had in p50, p99 or p99.9 of response time, in hundredths of a percent. Not set if
+    /// it is unknown, and in runs of 100 or more trials with four swept fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_share_basis_points: Option<u32>,
     /// The value of its verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,

@@ -1,3 +1,4 @@
+use redisbench_wire::histogram::Kind as HistogramKind;
 use serde_json::json;
 
 use super::super::repeats::{Experiment, Together, cells};
@@ -9,7 +10,7 @@ use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, SearchStep, StepOutcome, VerificationResult};
 use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
-use crate::sample::{open_loop, outcome, snapshot, subject};
+use crate::sample::{encoded, open_loop, outcome, snapshot, subject};
 
 fn finished(trial: u32, of: u32) -> Finished {
     let spec = open_loop(1);
@@ -30,6 +31,28 @@ fn a_line_says_what_the_result_says() {
     assert_eq!(line.p99_nanoseconds, result.response_time.p99_nanoseconds);
     assert_eq!((line.state, line.verdict), (TrialOutcome::Completed, Some(VerdictValue::Valid)));
     assert_eq!(finished.pieces.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["trial-1.result.json"]);
+}
+
+#[test]
+fn a_line_has_the_largest_share_of_the_load_generator() {
+    let share = |service: u64, of: u32, swept: usize| {
+        let mut snapshot = snapshot(0, &[1_000_000; 10_000]);
+        snapshot.latency.service = Some(encoded(HistogramKind::Request, &vec![service; 10_000]));
+        snapshot.generator.waited_for_room = Some(0);
+        let mut outcome = outcome(vec![snapshot]);
+        outcome.of = of;
+        let parameters = sweepable_fields().into_iter().take(swept).map(|field| (field, "1".to_owned())).collect();
+        let kind = Kind { parameters, ..Kind::default() };
+        let trial = crate::plan::Trial { index: 1, of, kind, ..crate::sample::trial(open_loop(1)) };
+        Finished::of("sample", "run", &trial, outcome).unwrap().line.unwrap().generator_share_basis_points
+    };
+    // A histogram has a precision of one thousandth.
+    assert!(share(500_000, 3, 0).is_some_and(|share| share.abs_diff(5_000) < 10));
+    // Nothing is known: no request was late, and the time of unread replies is unknown.
+    assert_eq!(share(1_000_000, 3, 0), None);
+    // Many lines with long settings have no room.
+    assert!(share(500_000, MANY, FIELDS).is_some() && share(500_000, MANY - 1, FIELDS + 1).is_some());
+    assert_eq!(share(500_000, MANY, FIELDS + 1), None);
 }
 
 #[test]
@@ -110,6 +133,7 @@ fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
         p99_nanoseconds: Some(600_000_000_000),
         p999_nanoseconds: Some(600_000_000_000),
         failed_thresholds: 64,
+        generator_share_basis_points: has_room_for_shares(most, swept).then_some(10_000),
         limited_by: Some(LimitedBy::GeneratorNetwork),
         verdict: Some(VerdictValue::Degraded),
         why: Some("w".repeat(why_bytes(most, swept))),

@@ -101,6 +101,31 @@ fn replies_that_lay_unread_are_a_part_of_it() {
 }
 
 #[test]
+fn the_time_of_unread_replies_may_be_unknown() {
+    // Client libraries do not report it, and UNIX sockets have no timestamps.
+    for unknown in [None, Some(ReceiveDelay { connections: 4, counts: vec![0; 128] })] {
+        let judged = |service: u64| {
+            let mut snapshot = measured(&all(100 * MICROSECOND), &all(service), 0);
+            snapshot.generator.receive_delay.clone_from(&unknown);
+            judged(snapshot)
+        };
+        let (shares, verdict) = judged(70 * MICROSECOND);
+        assert_eq!(shares.len(), 3);
+        for share in shares {
+            assert_eq!((share.reading_nanoseconds, share.is_known()), (None, true));
+            assert!(share.basis_points.abs_diff(3_000) < 10, "{share:?}");
+        }
+        assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
+        let message = &verdict.reasons[0].message;
+        assert!(message.starts_with("at least ") && message.contains("unread for an unknown time;"), "{message}");
+        // Without lateness, nothing is known.
+        let (shares, verdict) = judged(100 * MICROSECOND);
+        assert!(!shares[0].is_known(), "{shares:?}");
+        assert_eq!(reasons(&verdict), []);
+    }
+}
+
+#[test]
 fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     let busy = |millionths: u32| {
         let mut snapshot = snapshot(0, &all(100 * MICROSECOND));
