@@ -73,11 +73,6 @@ impl Grid {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds a row before the one at `index`, where 0 is the heads.
-    pub fn insert(&mut self, index: usize, cells: Vec<Cell>) {
-        self.rows.insert(index.min(self.rows.len()), cells);
-    }
-
     #[cfg(feature = "report")]
     /// The heads, of which the first is the title, and the other rows.
     pub fn rows(&self) -> (&[Cell], &[Vec<Cell>]) {

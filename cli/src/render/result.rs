@@ -2,7 +2,7 @@
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
-    GeneratorShare, Latencies, OperationResult, Percentile, Requests, ShardOutcome, StageResult, TrialResult,
+    GeneratorShare, Latencies, OperationResult, Requests, ShardOutcome, StageResult, TrialResult,
 };
 
 use super::grid::{Cell, Grid};
@@ -21,6 +21,9 @@ const OWN_BASIS_POINTS: u32 = 2_000;
 /// An interval is rough if one of its ends is further away than this share of the value.
 const ROUGH: f64 = 0.1;
 
+/// Up to this many operations or stages have rows of precision. More would hide the latencies.
+const PRECISE: usize = 16;
+
 /// All tables of a result, most important first, and the notes.
 pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) -> String {
     // The only node of a standalone target would repeat the total.
@@ -37,13 +40,17 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
 /// The tables of a result, most important first.
 pub fn grids(result: &TrialResult, standalone: bool) -> Vec<Grid> {
     let mut grids = vec![latencies(result), throughput(result), requests(result)];
-    grids.extend((!result.stages.is_empty()).then(|| stages(result)));
+    if !result.stages.is_empty() {
+        grids.extend([stages(result), stage_latencies(result)]);
+    }
     grids.extend((!result.errors.is_empty()).then(|| errors(result)));
     grids.extend(result.verification.iter().flat_map(verification::grids));
     grids.extend(extras::clients(result.clients.iter().map(|client| (client.name.clone(), client))));
     grids.extend(result.cache.iter().flat_map(extras::cache));
     grids.extend(result.connections.iter().flat_map(extras::connections));
-    grids.extend((!result.nodes.is_empty() && !standalone).then(|| nodes(result)));
+    if !result.nodes.is_empty() && !standalone {
+        grids.extend([nodes(result), node_latencies(result)]);
+    }
     grids.extend(result.nodes.iter().any(|node| node.server.is_some()).then(|| servers(result)));
     grids.extend((!result.shards.is_empty()).then(|| shards(result)));
     grids
@@ -76,31 +83,46 @@ fn latency_grid(title: &str, asked: &[&str]) -> Grid {
 
 fn latencies(result: &TrialResult) -> Grid {
     let asked = asked(&result.response_time);
+    let operations = operations(result);
+    let are_precise = operations.len() <= PRECISE;
     let mut grid = latency_grid("Latency", &asked);
-    let mut row = |name: &str, latencies: &Latencies| grid.row(latency_row(name, latencies, &asked));
-    row("response time", &result.response_time);
-    let known_to = known_to(&result.response_time);
-    if let Some(succeeded) = &result.response_time_of_succeeded {
-        row("response time of succeeded", succeeded);
+    add_latencies(&mut grid, "response time", &result.response_time, &asked, true);
+    let shares = generators(result, &asked);
+    if has_content(&shares) {
+        grid.row(shares);
     }
-    for operation in operations(result) {
-        row(&format!("  {}", operation.name), &operation.response_time);
+    if let Some(succeeded) = &result.response_time_of_succeeded {
+        add_latencies(&mut grid, "response time of succeeded", succeeded, &asked, true);
+    }
+    for operation in operations {
+        let name = format!("  {}", operation.name);
+        add_latencies(&mut grid, &name, &operation.response_time, &asked, are_precise);
     }
     if let Some(service) = &result.service_time {
-        row("service time", service);
-        for operation in operations(result) {
+        add_latencies(&mut grid, "service time", service, &asked, true);
+        for operation in operations {
             if let Some(service) = &operation.service_time {
-                row(&format!("  {}", operation.name), service);
+                add_latencies(&mut grid, &format!("  {}", operation.name), service, &asked, are_precise);
             }
         }
     }
-    // Inserted below the first row, if they have any content.
-    for about in [generators(result, &asked), known_to] {
-        if about.iter().skip(1).any(|cell| !cell.is_empty()) {
-            grid.insert(2, about);
+    grid
+}
+
+/// Adds the row of `latencies`, and below it their precision if that `is_precise` and known.
+fn add_latencies(grid: &mut Grid, name: &str, latencies: &Latencies, asked: &[&str], is_precise: bool) {
+    grid.row(latency_row(name, latencies, asked));
+    if is_precise {
+        let precision = precision(name, latencies, asked);
+        if has_content(&precision) {
+            grid.row(precision);
         }
     }
-    grid
+}
+
+/// Whether a row has more than its name.
+fn has_content(row: &[Cell]) -> bool {
+    row.iter().skip(1).any(|cell| !cell.is_empty())
 }
 
 /// The load generator's share of each percentile, where known.
@@ -154,9 +176,11 @@ fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
     }
 }
 
-/// The precision of each percentile: the larger distance to an end of its interval, in per cent of the value.
-fn known_to(latencies: &Latencies) -> Vec<Cell> {
-    let cell = |found: &Percentile| {
+/// The precision of each percentile of the row `name`: the larger distance to an end of its interval, in per cent of the value.
+fn precision(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
+    let cell = |percentile: &&str| {
+        let found = latencies.percentiles.iter().find(|one| one.percentile == *percentile);
+        let Some(found) = found else { return Cell::default() };
         let Some((value, low)) = found.nanoseconds.zip(found.low_nanoseconds) else { return Cell::default() };
         let Some(high) = found.high_nanoseconds else { return Cell::styled("one-sided", Style::Doubtful) };
         let share = high.saturating_sub(value).max(value.saturating_sub(low)) as f64 / value.max(1) as f64;
@@ -166,8 +190,9 @@ fn known_to(latencies: &Latencies) -> Vec<Cell> {
         let text = format!("{percent:.decimals$} %");
         Cell::styled(text, if share < ROUGH { Style::Dim } else { Style::Doubtful })
     };
-    let cells: Vec<Cell> = latencies.percentiles.iter().map(cell).collect();
-    std::iter::once(Cell::styled("  precision", Style::Dim)).chain(cells).collect()
+    let indent = name.len() - name.trim_start().len();
+    let head = Cell::styled(format!("{:indent$}  precision", ""), Style::Dim);
+    std::iter::once(head).chain(asked.iter().map(cell)).collect()
 }
 
 fn known(nanoseconds: Option<u64>) -> Cell {
@@ -258,17 +283,16 @@ fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {
 }
 
 fn stages(result: &TrialResult) -> Grid {
-    let heads = ["time", "target", "achieved", "requests", "errors", "unsent", "p50", "p95", "p99", "p99.9"];
+    let heads = ["time", "target", "achieved", "requests", "errors", "unsent"];
     let mut grid = Grid::new("By stage", &heads);
     for stage in &result.stages {
-        let StageResult { requests, response_time, .. } = stage;
+        let requests = &stage.requests;
         let asked = match (rate(stage.rate.from), rate(stage.rate.to)) {
             (from, to) if from == to => from,
             (from, to) => format!("{from} to {to}"),
         };
-        let name = stage.name.clone().unwrap_or_else(|| format!("stages[{}]", stage.index));
-        let mut row = vec![
-            Cell::from(name),
+        grid.row([
+            Cell::from(stage_name(stage)),
             Cell::from(latency(
                 (stage.to_milliseconds - stage.from_milliseconds.min(stage.to_milliseconds)) * 1_000_000,
             )),
@@ -277,11 +301,23 @@ fn stages(result: &TrialResult) -> Grid {
             Cell::from(count(requests.scheduled)),
             Cell::unless_zero(requests.errors, Style::Bad),
             Cell::unless_zero(requests.unsent, Style::Bad),
-        ];
-        row.extend(["50", "95", "99", "99.9"].map(|percentile| quantile(response_time, percentile)));
-        grid.row(row);
+        ]);
     }
     grid
+}
+
+fn stage_latencies(result: &TrialResult) -> Grid {
+    let asked = asked(&result.response_time);
+    let is_precise = result.stages.len() <= PRECISE;
+    let mut grid = latency_grid("Response time by stage", &asked);
+    for stage in &result.stages {
+        add_latencies(&mut grid, &stage_name(stage), &stage.response_time, &asked, is_precise);
+    }
+    grid
+}
+
+fn stage_name(stage: &StageResult) -> String {
+    stage.name.clone().unwrap_or_else(|| format!("stages[{}]", stage.index))
 }
 
 fn errors(result: &TrialResult) -> Grid {
@@ -293,10 +329,8 @@ fn errors(result: &TrialResult) -> Grid {
 }
 
 fn nodes(result: &TrialResult) -> Grid {
-    let heads = ["slots", "requests", "of mean", "errors", "redirects", "p50", "p99", "max"];
-    let mut grid = Grid::new("Nodes (service time)", &heads);
+    let mut grid = Grid::new("Nodes", &["slots", "requests", "of mean", "errors", "redirects"]);
     for node in &result.nodes {
-        let service = &node.service_time;
         grid.row([
             Cell::from(node.address.as_str()),
             Cell::from(count(node.slots.into())),
@@ -304,10 +338,16 @@ fn nodes(result: &TrialResult) -> Grid {
             Cell::from(format!("{} %", node.imbalance_percent)),
             Cell::unless_zero(node.errors, Style::Bad),
             Cell::from(count(node.redirects)),
-            known(service.p50_nanoseconds),
-            known(service.p99_nanoseconds),
-            known(service.max_nanoseconds),
         ]);
+    }
+    grid
+}
+
+fn node_latencies(result: &TrialResult) -> Grid {
+    let asked = asked(&result.response_time);
+    let mut grid = latency_grid("Service time by node", &asked);
+    for node in &result.nodes {
+        grid.row(latency_row(&node.address, &node.service_time, &asked));
     }
     grid
 }

@@ -150,6 +150,16 @@ fn censored_quantile_shows_its_bound() {
 }
 
 #[test]
+fn many_operations_have_no_precision() {
+    let rows = |operations: usize| {
+        let shown = shown(|result| result.operations = vec![result.operations[0].clone(); operations]);
+        // Two more are of all operations together.
+        shown.lines().filter(|line| line.trim_start().starts_with("precision")).count()
+    };
+    assert_eq!((rows(16), rows(17)), (2 * 16 + 2, 2));
+}
+
+#[test]
 fn an_unknown_share_of_the_load_generator_is_not_zero() {
     let shown = shown(|result| {
         let [p50, p99, _] = &mut result.generator_share[..] else { panic!() };
@@ -190,12 +200,18 @@ fn stage(name: Option<&str>, index: u32, errors: u64) -> StageResult {
 }
 
 #[test]
-fn each_stage_has_a_row() {
+fn each_stage_has_its_numbers_and_the_percentiles_that_were_asked_for() {
     let shown = shown(|result| result.stages = vec![stage(Some("warm"), 0, 0), stage(None, 1, 12)]);
     let expected = "
-By stage      time               target   achieved   requests   errors   unsent      p50      p95      p99      p99.9
-warm        30.0 s              4.00k/s    4.60k/s    138,000        0        0   110 µs   220 µs   310 µs   > 1.00 s
-stages[1]   30.0 s   4.00k/s to 5.50k/s    4.60k/s    138,000       12        0   110 µs   220 µs   310 µs   > 1.00 s
+By stage      time               target   achieved   requests   errors   unsent
+warm        30.0 s              4.00k/s    4.60k/s    138,000        0        0
+stages[1]   30.0 s   4.00k/s to 5.50k/s    4.60k/s    138,000       12        0
+
+Response time by stage      p50      p90      p95      p99      p99.9   p99.99       max     mean
+warm                     110 µs   180 µs   220 µs   310 µs   > 1.00 s        -   4.40 ms   120 µs
+  precision               0.1 %    0.9 %    1.4 %    2.9 %
+stages[1]                110 µs   180 µs   220 µs   310 µs   > 1.00 s        -   4.40 ms   120 µs
+  precision               0.1 %    0.9 %    1.4 %    2.9 %
 ";
     assert!(shown.contains(expected), "{shown}");
 }
@@ -261,7 +277,14 @@ fn nodes_are_for_clusters() {
     assert!(!table(&benchmark, Paint::none()).contains("10.0.0.1"));
     benchmark.spec.targets[0].kind = redisbench_wire::plan::Topology::Cluster;
     let shown = table(&benchmark, Paint::none());
-    assert!(shown.contains("10.0.0.1:6379          5,461     16,667     101 %"), "{shown}");
+    let expected = "
+Nodes           slots   requests   of mean   errors   redirects
+10.0.0.1:6379   5,461     16,667     101 %        0           2
+
+Service time by node      p50      p90      p95      p99    p99.9   p99.99       max     mean
+10.0.0.1:6379          110 µs   180 µs   220 µs   310 µs   900 µs        -   4.40 ms   120 µs
+";
+    assert!(shown.contains(expected), "{shown}");
 }
 
 fn search() -> RedisBenchmark {
