@@ -5,6 +5,7 @@ mod limit;
 mod network;
 mod notes;
 mod own_share;
+mod plateau;
 mod probe;
 mod rate;
 mod servers;

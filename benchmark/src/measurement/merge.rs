@@ -20,7 +20,10 @@ use crate::measurement::{Outcome, ShardOutcome};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Parts of the common window whose throughput is compared.
+/// Any time, as a range of nanoseconds after the start.
+pub(crate) const ALWAYS: Range<u64> = 0..u64::MAX;
+
+/// Parts of a window whose throughput is compared.
 const TENTHS: usize = 10;
 
 /// Shorter parts hold too few requests.
@@ -67,8 +70,55 @@ pub struct Merged {
     pub topology: MergedTopology,
     /// Statistics from the servers; none if they were not asked.
     pub servers: Option<ServerStats>,
-    /// Completions per second in ten equal parts of the common window, in order; empty if the window is too short.
-    pub tenths: Vec<u64>,
+}
+
+/// Completions of all shards with a series over their common window, in whole points.
+#[derive(Debug)]
+pub(crate) struct Completions {
+    /// Length of a point.
+    interval_nanoseconds: u64,
+    /// Beginning of the first point, after the start.
+    from_nanoseconds: u64,
+    points: Vec<u64>,
+}
+
+impl Completions {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        let snapshots = with_series(outcome);
+        let (from, to, interval) = common_window(&snapshots);
+        Self {
+            interval_nanoseconds: interval,
+            from_nanoseconds: from.checked_next_multiple_of(interval).unwrap_or(from),
+            points: common_points(&snapshots, interval, from, to),
+        }
+    }
+
+    /// The length of a point.
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval_nanoseconds)
+    }
+
+    /// The points that lie wholly within a range of nanoseconds after the start.
+    pub(crate) fn within(&self, range: &Range<u64>) -> &[u64] {
+        let interval = self.interval_nanoseconds.max(1);
+        let after = |at: u64| at.saturating_sub(self.from_nanoseconds);
+        let index = |points: u64| usize::try_from(points).unwrap_or(usize::MAX).min(self.points.len());
+        let (first, end) = (index(after(range.start).div_ceil(interval)), index(after(range.end) / interval));
+        self.points.get(first..end).unwrap_or_default()
+    }
+
+    /// Completions per second in ten equal parts of that range, in order. Drops the remainder at the end. Empty if a part would be shorter
+    /// than half a second.
+    pub(crate) fn tenths(&self, range: &Range<u64>) -> Vec<u64> {
+        let points = self.within(range);
+        let each = points.len() / TENTHS;
+        let length = self.interval_nanoseconds.saturating_mul(each as u64);
+        if length < SHORTEST_TENTH {
+            return Vec::new();
+        }
+        let parts = points.chunks_exact(each).take(TENTHS);
+        parts.map(|part| per_second(sum(part.iter().copied()), length)).collect()
+    }
 }
 
 /// Client-side caches of all shards.
@@ -192,7 +242,7 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
         .collect();
     total.unknown = sum(unknown.iter().copied());
     let response = crate::measurement::latencies::round(total.response.mean());
-    let (mut pace, tenths) = pace(&snapshots, rate.as_ref(), response);
+    let mut pace = pace(&snapshots, rate.as_ref(), response);
     if let Some(cache) = &cache {
         pace.due = pace.due.map(|due| without_hits(due, total.tally.scheduled, cache.counts.hits));
     }
@@ -211,7 +261,6 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
         churn,
         client: client(&snapshots),
         servers: snapshots.iter().find_map(|snapshot| snapshot.servers.clone()),
-        tenths,
         pace,
         topology: topology::merge(plan, &snapshots),
     }))
@@ -293,17 +342,17 @@ fn due_before(plan: &TrialPlan, index: u32, rate: &CumulativeRate, nanoseconds: 
 
 /// Completions of `outcome` in its common window: the length of a point, and the count of each whole point.
 pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
-    let snapshots = with_series(outcome);
-    let (from, to, interval) = common_window(&snapshots);
-    (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
+    let completions = Completions::of(outcome);
+    (completions.interval(), completions.points)
 }
 
-/// The spans of `outcome` within its common window, and the range of whole seconds that they cover, empty seconds included. None if the
-/// window holds no whole second.
-pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], Range<u32>)> {
+/// The spans of `outcome` in the part of its common window that lies within a range of nanoseconds after the start, and the range of whole
+/// seconds that they cover, empty seconds included. None if that part holds no whole second.
+pub(crate) fn common_seconds<'a>(outcome: &'a Outcome, range: &Range<u64>) -> Option<(&'a [Span], Range<u32>)> {
     let snapshots: Vec<&Snapshot> = outcome.snapshots().collect();
     let (from, to, _) = common_window(&snapshots);
-    whole_seconds(&outcome.timeline, from..to).filter(|(within, _)| !within.is_empty())
+    let part = from.max(range.start)..to.min(range.end);
+    whole_seconds(&outcome.timeline, part).filter(|(within, _)| !within.is_empty())
 }
 
 /// When all shards with a series were measuring, in nanoseconds after the start.
@@ -345,7 +394,7 @@ fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
 
 /// Completions in the common window, from whole points of the series. Live snapshots of lost shards have no series: window and rate are
 /// those of the other shards, unless there are none. `response` is the mean response time.
-fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> (Pace, Vec<u64>) {
+fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> Pace {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -377,7 +426,7 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -
     let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
     let seconds: Vec<u64> =
         seconds.map(|count| per_second(count, interval.saturating_mul(per_whole_second as u64))).collect();
-    let pace = Pace {
+    Pace {
         window_nanoseconds: window,
         mean,
         slowest: seconds.iter().copied().min().unwrap_or(mean),
@@ -385,19 +434,7 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -
         target: rate.map(|rate| rate.mean_per_second(looked_at.0, looked_at.1)),
         completed,
         due: rate.map(due),
-    };
-    (pace, tenths(&points, interval))
-}
-
-/// Ten equal parts of the common window, if each is at least half a second. Drops the remainder at the end.
-fn tenths(points: &[u64], interval: u64) -> Vec<u64> {
-    let each = points.len() / TENTHS;
-    let length = interval.saturating_mul(each as u64);
-    if length < SHORTEST_TENTH {
-        return Vec::new();
     }
-    let parts = points.chunks_exact(each).take(TENTHS);
-    parts.map(|part| per_second(sum(part.iter().copied()), length)).collect()
 }
 
 /// End of a shard's window, or its last snapshot if that is earlier.

@@ -295,7 +295,7 @@ fn bandwidth(
         (merge::per_second(bytes.0, nanoseconds), merge::per_second(bytes.1, nanoseconds))
     };
     let (sent_bytes_per_second, received_bytes_per_second) =
-        if let Some((spans, seconds)) = merge::common_seconds(outcome) {
+        if let Some((spans, seconds)) = merge::common_seconds(outcome, &merge::ALWAYS) {
             let sum = spans.iter().map(of_span).fold((0, 0), both);
             per_second(sum, u64::from(seconds.end - seconds.start) * 1_000_000_000)
         } else {

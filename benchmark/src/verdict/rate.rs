@@ -4,16 +4,17 @@ use std::ops::Range;
 use std::time::Duration;
 
 use redisbench_statistics::backlog::{self, Growth};
-use redisbench_wire::plan::{Arrival, Bound, Load};
+use redisbench_wire::plan::{Arrival, Load};
 use redisbench_wire::rate::CumulativeRate;
 
+use super::plateau::{self, Plateau};
 use super::thresholds::RATE_MET;
 use super::{WHOLE, reason};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
-use crate::measurement::merge::{Merged, completed_window, completions};
+use crate::measurement::merge::{Completions, Merged, completed_window, completions};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -44,8 +45,9 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     if is_met(spec, merged) {
         return None;
     }
-    let growth = backlog_growth(spec, outcome, merged).map_or_else(String::new, |growth| {
-        format!(", and the backlog grew by {:.1} requests per second", growth.per_second)
+    let growth = fastest(spec, outcome, merged).map_or_else(String::new, |(plateau, growth)| {
+        let within = plateau.stage.map_or_else(String::new, |stage| format!(" in {stage}"));
+        format!(", and the backlog grew by {:.1} requests per second{within}", growth.per_second)
     });
     let message = format!(
         "achieved {} of the {} requested{growth}; lower the rate, or find what limits the target or the shards",
@@ -78,35 +80,24 @@ pub(super) fn length(seconds: &[Range<u64>]) -> u64 {
     seconds.iter().fold(0, |sum: u64, second| sum.saturating_add(second.end.saturating_sub(second.start)))
 }
 
-/// Growth of the backlog at a constant rate: over the whole measurement, or over a last stage of constant rate. With random arrivals the
-/// number due at a time is unknown, and with a lost shard the number completed.
-pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Growth> {
-    let (rate, length) = constant_end(spec)?;
+/// Where the backlog grew at a constant rate. With random arrivals the number due at a time is unknown, and with a lost shard the number
+/// completed.
+fn grown(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Vec<(Plateau, Growth)> {
+    let constant = matches!(spec.plan.load, Load::OpenLoop { arrival: Arrival::Constant, .. });
     // With caches, the part of the rate that is sent changes as they fill.
-    if outcome.lost().next().is_some() || merged.cache.is_some() {
-        return None;
+    if !constant || outcome.lost().next().is_some() || merged.cache.is_some() {
+        return Vec::new();
     }
     let tally = &merged.total.tally;
     // Requests still waiting at the end of the load are the backlog itself, not failures.
     let failed = tally.errors.saturating_add(tally.unsent.saturating_sub(tally.unsent_at_end));
-    let (interval, points) = completions(outcome);
-    let of_end = length.map_or(points.len(), |length| whole(length, interval).min(points.len()));
-    backlog::growth(rate as f64, interval, &points[points.len() - of_end..], failed)
-}
-
-/// The constant rate at the end of the measurement, and how many nanoseconds it lasts if that is not the whole measurement.
-fn constant_end(spec: &Validated) -> Option<(u64, Option<u64>)> {
-    let Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } = &spec.plan.load else {
-        return None;
+    let completions = Completions::of(outcome);
+    let growth = |plateau: Plateau| {
+        let points = completions.within(&plateau.within);
+        let growth = backlog::growth(plateau.rate? as f64, completions.interval(), points, failed)?;
+        Some((plateau, growth))
     };
-    match (stages.last(), spec.plan.bound) {
-        (None, _) => Some((*rate_per_second, None)),
-        (Some(last), Bound::Duration { .. }) if last.from_per_second == last.to_per_second => {
-            Some((last.to_per_second, Some(last.nanoseconds)))
-        }
-        // A number of requests may run out in any stage.
-        (Some(_), _) => None,
-    }
+    plateau::all(spec, outcome).into_iter().filter_map(growth).collect()
 }
 
 /// The number of whole intervals in `length` nanoseconds.
@@ -115,14 +106,29 @@ fn whole(length: u64, interval: Duration) -> usize {
     usize::try_from(intervals).unwrap_or(usize::MAX)
 }
 
+/// Where the backlog grew the most, as a share of the rate.
+fn fastest(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<(Plateau, Growth)> {
+    grown(spec, outcome, merged).into_iter().max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+}
+
+/// Growth of the backlog at a constant rate, of several stages the fastest.
+pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Growth> {
+    fastest(spec, outcome, merged).map(|(_, growth)| growth)
+}
+
 /// Only if the rate was met: otherwise the missed rate already reports it.
 pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    let growth = backlog_growth(spec, outcome, merged).filter(|_| is_met(spec, merged))?;
+    let (plateau, growth) = fastest(spec, outcome, merged).filter(|_| is_met(spec, merged))?;
+    let (lasts, field) = match plateau.stage {
+        None => ("load", "load.openLoop.rate"),
+        Some(_) => ("stage", "load.stages"),
+    };
     let message = format!(
-        "the backlog grew by {:.1} requests per second, {:.2} % of the rate, throughout the measurement: it grows as long \
-         as the load lasts, and response times with it; lower the rate (load.openLoop.rate)",
+        "the backlog grew by {:.1} requests per second, {:.2} % of the rate, throughout {}: it grows as long as the {lasts} \
+         lasts, and response times with it; lower the rate ({field})",
         growth.per_second,
-        100.0 * growth.share
+        100.0 * growth.share,
+        plateau.name()
     );
     Some(reason(ReasonKind::Backlog, VerdictValue::Degraded, &message))
 }

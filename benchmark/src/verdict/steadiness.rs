@@ -1,10 +1,11 @@
-//! Judges whether throughput and latency were steady from the beginning to the end. Pure arithmetic over the ten parts of the window.
+//! Judges whether throughput and latency were steady at a constant load. Pure arithmetic over ten parts of the measurement, or of a stage.
 
 use std::time::Duration;
 
 use redisbench_statistics::steady::{self, Rule};
 use redisbench_wire::plan::{Arrival, Load};
 
+use super::plateau::{self, Plateau};
 use super::thresholds::{
     PAUSE, PAUSE_RATE, STANDSTILL, STANDSTILL_LEAST, STANDSTILL_SHORTEST, STEADY, STEADY_LATENCY_LEAST, STEADY_P50,
     STEADY_P99,
@@ -13,7 +14,7 @@ use super::{rate, reason};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::api::{GoDuration, Validated};
 use crate::measurement::Outcome;
-use crate::measurement::merge::{Merged, common_seconds, completions};
+use crate::measurement::merge::{Completions, Merged, common_seconds};
 use crate::quantile::Quantile;
 use crate::{human, measurement::seconds};
 
@@ -32,40 +33,43 @@ pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictRe
 
 /// Latency follows from throughput, so it is judged only where the throughput was steady.
 pub(super) fn unsteady(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    let message = throughput(spec, outcome, merged).or_else(|| latency(spec, outcome, merged))?;
+    let plateaus = plateau::all(spec, outcome);
+    let message = throughput(spec, outcome, &plateaus).or_else(|| latency(spec, outcome, merged, &plateaus))?;
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
 
 /// Skips rates that change by plan or by chance. A window that is too short gives no result.
-fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+fn throughput(spec: &Validated, outcome: &Outcome, plateaus: &[Plateau]) -> Option<String> {
     let closed = match &spec.plan.load {
         Load::ClosedLoop => true,
-        Load::OpenLoop { stages, arrival, .. } if stages.is_empty() && *arrival == Arrival::Constant => false,
+        Load::OpenLoop { arrival: Arrival::Constant, .. } => false,
         Load::OpenLoop { .. } => return None,
     };
-    let parts = &merged.tenths;
-    let paused = || {
-        let (interval, points) = completions(outcome);
-        standstill(interval, &points).or_else(|| pause(parts))
-    };
-    drift(parts).or_else(|| if closed { paused() } else { None })
+    let completions = Completions::of(outcome);
+    plateaus.iter().find_map(|plateau| {
+        let (points, parts) = (completions.within(&plateau.within), completions.tenths(&plateau.within));
+        let paused = || standstill(completions.interval(), points).or_else(|| pause(&parts));
+        drift(&parts, plateau).or_else(|| if closed { paused() } else { None })
+    })
 }
 
 /// Skips latencies that change by plan or grow with a reported backlog. A lost shard's requests are missing from some seconds.
-fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged, plateaus: &[Plateau]) -> Option<String> {
     let told = match &spec.plan.load {
         Load::ClosedLoop => false,
-        Load::OpenLoop { stages, .. } if !stages.is_empty() => return None,
         Load::OpenLoop { .. } => !rate::is_met(spec, merged) || rate::backlog_growth(spec, outcome, merged).is_some(),
     };
     if told || outcome.lost().next().is_some() {
         return None;
     }
-    latency_over(outcome, Quantile::P50, &STEADY_P50).or_else(|| latency_over(outcome, Quantile::P99, &STEADY_P99))
+    plateaus.iter().find_map(|plateau| {
+        let of = |quantile, rule| latency_over(outcome, plateau, quantile, rule);
+        of(Quantile::P50, &STEADY_P50).or_else(|| of(Quantile::P99, &STEADY_P99))
+    })
 }
 
-fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<String> {
-    let (spans, window) = common_seconds(outcome)?;
+fn latency_over(outcome: &Outcome, plateau: &Plateau, quantile: Quantile, rule: &Rule) -> Option<String> {
+    let (spans, window) = common_seconds(outcome, &plateau.within)?;
     let index = |second: u32| usize::try_from(second.saturating_sub(window.start)).unwrap_or(usize::MAX);
     let mut known = vec![None; index(window.end)];
     for span in spans {
@@ -81,15 +85,16 @@ fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<St
     let [first, last] =
         [shift.first, shift.last].map(|nanoseconds| human::latency(crate::measurement::latencies::round(nanoseconds)));
     Some(format!(
-        "{} of response time {} from {first} in the first tenth of the measurement to {last} in the last at a constant \
-         load: data may grow, a cache may fill, a server may warm up or slow down; measure for longer, after a longer \
-         load.warmup",
+        "{} of response time {} from {first} in the first tenth of {} to {last} in the last at a constant load: data may \
+         grow, a cache may fill, a server may warm up or slow down; {}",
         quantile.name(),
         if shift.last > shift.first { "rose" } else { "fell" },
+        plateau.name(),
+        plateau.remedy(),
     ))
 }
 
-/// The longest time in which hardly anything completed, from points of the window.
+/// The longest time in which hardly anything completed, from points of the measurement.
 fn standstill(interval: Duration, points: &[u64]) -> Option<String> {
     let mut sorted = points.to_vec();
     sorted.sort_unstable();
@@ -120,15 +125,17 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn drift(parts: &[u64]) -> Option<String> {
+fn drift(parts: &[u64], plateau: &Plateau) -> Option<String> {
     let numbers: Vec<f64> = parts.iter().map(|part| *part as f64).collect();
     steady::drift(&numbers, &STEADY)?;
     let (first, last) = (parts.first()?, parts.last()?);
     Some(format!(
-        "the throughput went from {} in the first tenth of the measurement to {} in the last without settling: a cache \
-         may fill, a server may slow down; measure for longer, after a longer load.warmup",
+        "the throughput went from {} in the first tenth of {} to {} in the last without settling: a cache may fill, a \
+         server may slow down; {}",
         human::rate(*first),
-        human::rate(*last)
+        plateau.name(),
+        human::rate(*last),
+        plateau.remedy()
     ))
 }
 
@@ -161,12 +168,21 @@ mod tests {
     /// The reasons for 30 s at 1,000 requests per second, all completed in time, except `missing` in each second. `latencies` gives, per
     /// second, the latency of the faster 60 % and of the others.
     fn judged(load: &serde_json::Value, missing: u64, latencies: impl Fn(u64) -> (u64, u64)) -> Vec<VerdictReason> {
+        judged_at(load, |point| if point % 10 == 0 { 100 - missing } else { 100 }, latencies)
+    }
+
+    /// The same with the number of completed requests in each tenth of a second.
+    fn judged_at(
+        load: &serde_json::Value,
+        completed: impl Fn(u64) -> u64,
+        latencies: impl Fn(u64) -> (u64, u64),
+    ) -> Vec<VerdictReason> {
         let spec = sample::spec(1, load);
         let mut snapshot = snapshot(0, &vec![1_000 * MICROSECOND; 30_000]);
         snapshot.window.measure_to_nanoseconds = snapshot.window.start_nanoseconds + 30 * SECOND;
         snapshot.window.drained_nanoseconds = snapshot.window.measure_to_nanoseconds;
         snapshot.taken_nanoseconds = snapshot.window.drained_nanoseconds;
-        snapshot.series.completed = (0..300).map(|point| if point % 10 == 0 { 100 - missing } else { 100 }).collect();
+        snapshot.series.completed = (0..300).map(completed).collect();
         let mut outcome = sample::outcome(vec![snapshot]);
         let second = |at: u32| {
             let mut response = Coarse::default();
@@ -225,8 +241,57 @@ mod tests {
         assert_eq!(kinds(50), [ReasonKind::RateMissed]);
     }
 
+    /// A stage that climbs from this rate to as far above 1,000 per second, and one of constant rate.
+    fn staged(arrival: &str, from: u64) -> serde_json::Value {
+        let stages = serde_json::json!([
+            {"name": "low", "duration": "15s", "rate": {"from": from, "to": 2_000 - from}},
+            {"duration": "15s", "rate": {"from": 1_000, "to": 1_000}},
+        ]);
+        serde_json::json!({"type": "OpenLoop", "openLoop": {"arrival": arrival}, "stages": stages})
+    }
+
+    /// The message of the only reason.
+    fn told(mut reasons: Vec<VerdictReason>) -> String {
+        let reason = reasons.pop().unwrap();
+        assert_eq!(
+            (reasons, reason.reason, reason.severity),
+            (Vec::new(), ReasonKind::Unsteady, VerdictValue::Degraded)
+        );
+        reason.message
+    }
+
+    #[test]
+    fn a_latency_that_rises_in_a_stage_is_told_with_its_name() {
+        let first = |at: u64| ((1_000 + 40 * at.min(15)) * MICROSECOND, 9_000 * MICROSECOND);
+        let second = |at: u64| first(at.saturating_sub(15));
+        for arrival in ["Constant", "Poisson"] {
+            let both = staged(arrival, 1_000);
+            let message = told(judged(&both, 0, first));
+            assert!(message.starts_with("p50 of response time rose from"), "{message}");
+            assert!(
+                message.contains("in the first tenth of stage low to") && message.contains("lengthen"),
+                "{message}"
+            );
+            let message = told(judged(&both, 0, second));
+            assert!(message.contains("in the first tenth of stage 2 to"), "{message}");
+            // A latency that rises while the rate does is judged in no stage.
+            assert_eq!(judged(&staged(arrival, 900), 0, first), []);
+        }
+    }
+
+    #[test]
+    fn a_throughput_that_falls_in_a_stage_is_told_with_its_name() {
+        let stays = |_: u64| (1_000 * MICROSECOND, 9_000 * MICROSECOND);
+        let falls = |point: u64| if point < 150 { 107 - point / 10 } else { 100 };
+        let message = told(judged_at(&staged("Constant", 1_000), falls, stays));
+        assert!(message.starts_with("the throughput went from"), "{message}");
+        assert!(message.contains("in the first tenth of stage low to"), "{message}");
+        assert_eq!(judged_at(&staged("Poisson", 1_000), falls, stays), []);
+    }
+
     #[test]
     fn a_drift_is_found_and_noise_is_not() {
+        let drift = |parts: &[u64]| drift(parts, &Plateau::whole(None));
         let rising: Vec<u64> = (0..10).map(|part| 1_000 + 30 * part).collect();
         assert!(drift(&rising).unwrap().contains("1.00k/s"), "{:?}", drift(&rising));
         // The same trend, but too small to report.

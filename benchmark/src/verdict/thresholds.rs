@@ -91,6 +91,8 @@ pub const STEADY_P50: Rule = Rule { trend: 39, tolerance: 0.15 };
 pub const STEADY_P99: Rule = Rule { trend: 39, tolerance: 0.25 };
 /// In nanoseconds: the wake-up time of a processor moves a latency by tens of microseconds.
 pub const STEADY_LATENCY_LEAST: f64 = 50_000.0;
+/// In nanoseconds: a tenth of such a stage is at least a second, so the change of rate at its beginning affects only the first tenth.
+pub const SHORTEST_STAGE: u64 = 10_000_000_000;
 /// In per cent of the median part: a closed loop that did less than half as much for a tenth of the time hides a pause.
 pub const PAUSE: u64 = 50;
 /// In per cent of the median point: a closed loop below this stands still.

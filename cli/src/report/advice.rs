@@ -33,7 +33,9 @@ pub fn about(reason: ReasonKind) -> &'static str {
         }
         ReasonKind::GeneratorLimited => "Give the load generator more of what the message names, and search again.",
         ReasonKind::TopologyChanged => "Run again, unless the change is what you test.",
-        ReasonKind::Unsteady => "Set a longer load.warmup and load.duration. Against pauses, use an open loop.",
+        ReasonKind::Unsteady => {
+            "Set a longer load.warmup and load.duration, or longer stages. Against pauses, use an open loop."
+        }
         ReasonKind::Evictions => "Raise the servers' maxmemory, or write less.",
         ReasonKind::Unreconciled => {
             "Keep other clients away from the target. If it executed fewer commands, another server replies, as with a proxy."

@@ -58,7 +58,7 @@ pub enum ReasonKind {
     ClockUncertain,
     /// The target rate was not achieved.
     RateMissed,
-    /// At a constant rate, the backlog grew throughout the measurement.
+    /// At a constant rate, the backlog grew throughout the measurement or a stage.
     Backlog,
     /// Too many requests failed or were not sent.
     Errors,

@@ -1,4 +1,4 @@
-use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::snapshot::{Snapshot, Tally};
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
@@ -92,4 +92,43 @@ fn the_end_of_a_ramp_is_judged_for_itself() {
     assert_eq!(grows(2_000, 0), None);
     assert_eq!(grows(2_000, 1), Some(10.0));
     assert_eq!(grows(2_010, 1), None, "a ramp to its end");
+}
+
+/// A stage of `seconds` at twice the rate between two of ten seconds. In each tenth of a second the target completes `missing` requests
+/// less than are due in it, and catches up in the last stage. `at_end` requests remain in the queue.
+fn with_a_peak(seconds: u64, missing: u64, at_end: u64) -> Verdict {
+    let stages = serde_json::json!([
+        {"duration": "10s", "rate": {"from": 1000, "to": 1000}},
+        {"name": "peak", "duration": format!("{seconds}s"), "rate": {"from": 2000, "to": 2000}},
+        {"duration": "10s", "rate": {"from": 1000, "to": 1000}},
+    ]);
+    let spec = spec(1, &serde_json::json!({"type": "OpenLoop", "stages": stages}));
+    let late = 10 * seconds * missing;
+    let first = (0..100).map(|_| 100);
+    let peak = (0..10 * seconds).map(|_| 200 - missing);
+    let last = (0..100).map(|point: u64| 100 + late.saturating_sub(100 * point).min(100));
+    let completed: Vec<u64> = first.chain(peak).chain(last).collect();
+    let succeeded = usize::try_from(completed.iter().sum::<u64>() - at_end).unwrap();
+    let mut snapshot = snapshot(0, &vec![MILLISECOND; succeeded]);
+    snapshot.series.completed = completed;
+    snapshot.total.add(&Tally { scheduled: at_end, unsent: at_end, unsent_at_end: at_end, ..Tally::default() });
+    snapshot.window.measure_to_nanoseconds = snapshot.window.start_nanoseconds + (20 + seconds) * SECOND;
+    snapshot.window.drained_nanoseconds = snapshot.window.measure_to_nanoseconds;
+    snapshot.taken_nanoseconds = snapshot.window.drained_nanoseconds + SECOND;
+    verdict_on(&spec, &outcome(vec![snapshot]))
+}
+
+#[test]
+fn a_backlog_that_grows_in_a_stage_is_told_with_its_name() {
+    let steady = with_a_peak(12, 0, 0);
+    assert_eq!((reasons(&steady), steady.limited_by), (Vec::new(), LimitedBy::Rate), "{steady:?}");
+    let verdict = with_a_peak(12, 2, 0);
+    assert_eq!((reasons(&verdict), verdict.limited_by), (vec![ReasonKind::Backlog], LimitedBy::Unknown), "{verdict:?}");
+    let message = &verdict.reasons[0].message;
+    let begin = "the backlog grew by 20.0 requests per second, 1.00 % of the rate, throughout stage peak: it grows as long as the \
+        stage lasts";
+    assert!(message.starts_with(begin) && message.ends_with("lower the rate (load.stages)"), "{message}");
+    assert_eq!(reasons(&with_a_peak(8, 2, 0)), [], "too short for a stage that is not the last");
+    // What the peak left in the queue was sent in the last stage, so these requests waited for something else.
+    assert_eq!(reasons(&with_a_peak(12, 2, 10)), [ReasonKind::Backlog, ReasonKind::Errors]);
 }
