@@ -52,6 +52,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         rate::backlog(spec, outcome, merged),
         errors(
             &merged.total.tally,
+            rate::left_by_backlog(spec, outcome, merged),
             merged.errors.first().map(|error| format!("{}: {}", error.kind, error.first_message)),
         ),
         unavailable(spec, merged),
@@ -215,8 +216,9 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     Some(reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, &message))
 }
 
-fn errors(tally: &Tally, most_frequent: Option<String>) -> Option<VerdictReason> {
-    let failed = tally.errors + tally.unsent;
+/// `queued`: unsent requests that another reason explains. They do not count here.
+fn errors(tally: &Tally, queued: u64, most_frequent: Option<String>) -> Option<VerdictReason> {
+    let failed = (tally.errors + tally.unsent).saturating_sub(queued);
     let more_than =
         |share: u64| u128::from(failed) * u128::from(WHOLE) > u128::from(tally.scheduled) * u128::from(share);
     let severity = if more_than(ERRORS_INVALID) {
@@ -244,7 +246,7 @@ fn waited_for(tally: &Tally) -> String {
     let parts = [
         (room, "waited for room in a pipeline for longer than load.openLoop.unsentAfter"),
         (connections, "waited that long for a connection to their server"),
-        (at_end, "were still waiting when the load ended"),
+        (at_end, "were due when the load ended, and still waiting in the generator's queue for a connection with room"),
     ];
     let parts: Vec<String> = parts
         .into_iter()

@@ -18,11 +18,13 @@ pub(super) struct Plateau {
     pub(super) within: Range<u64>,
     /// Such as `stage peak`, or `stage 2` if the stage has no name. None for the whole measurement.
     pub(super) stage: Option<String>,
+    /// Whether the measurement ends with it.
+    pub(super) is_last: bool,
 }
 
 impl Plateau {
     pub(super) fn whole(rate: Option<u64>) -> Self {
-        Self { rate, within: ALWAYS, stage: None }
+        Self { rate, within: ALWAYS, stage: None, is_last: true }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -61,6 +63,7 @@ pub(super) fn all(spec: &Validated, outcome: &Outcome) -> Vec<Plateau> {
                 rate: Some(stage.to_per_second),
                 within: begin..end,
                 stage: Some(format!("stage {name}")),
+                is_last,
             });
         }
     }
@@ -87,12 +90,13 @@ mod tests {
             snapshot.window.measure_to_nanoseconds = snapshot.window.measure_from_nanoseconds + measured * SECOND;
             snapshot.taken_nanoseconds = snapshot.window.measure_to_nanoseconds + SECOND;
             let plateaus = all(&spec, &outcome(vec![snapshot]));
-            let fact = |one: Plateau| (one.name().to_owned(), one.within.start / SECOND, one.within.end / SECOND);
+            let fact =
+                |one: Plateau| (one.name().to_owned(), one.within.start / SECOND, one.within.end / SECOND, one.is_last);
             plateaus.into_iter().map(fact).collect::<Vec<_>>()
         };
-        let low = || ("stage low".to_owned(), 2, 14);
-        assert_eq!(found(35), [low(), ("stage 4".to_owned(), 31, 37)]);
-        assert_eq!(found(20), [low()], "it ended in the ramp");
-        assert_eq!(found(4), [low()]);
+        let low = |is_last| ("stage low".to_owned(), 2, 14, is_last);
+        assert_eq!(found(35), [low(false), ("stage 4".to_owned(), 31, 37, true)]);
+        assert_eq!(found(20), [low(false)], "it ended in the ramp");
+        assert_eq!(found(4), [low(true)]);
     }
 }

@@ -133,5 +133,13 @@ pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> O
     Some(reason(ReasonKind::Backlog, VerdictValue::Degraded, &message))
 }
 
+/// Unsent requests that the reason of [`backlog`] explains: those of the queue at the end of a load whose backlog grew until then.
+pub(super) fn left_by_backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> u64 {
+    let left = merged.total.tally.unsent_at_end;
+    let until_the_end = |(plateau, _): &(Plateau, Growth)| plateau.is_last;
+    let explained = left > 0 && is_met(spec, merged) && grown(spec, outcome, merged).iter().any(until_the_end);
+    if explained { left } else { 0 }
+}
+
 #[cfg(test)]
 mod tests;

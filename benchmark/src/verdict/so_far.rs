@@ -35,7 +35,7 @@ pub(crate) fn so_far(counted: &SoFar) -> Vec<VerdictReason> {
     let reasons = [
         lost(counted),
         start_skew(counted.max_start_skew, counted.start_skew, counted.topology),
-        errors(counted.tally, counted.most_frequent.map(str::to_owned)),
+        errors(counted.tally, 0, counted.most_frequent.map(str::to_owned)),
         unavailable(counted.topology),
         servers::topology_changed(counted.topology, u64::MAX),
         processors(counted),

@@ -181,7 +181,8 @@ fn requests_that_were_not_sent_are_no_failures() {
     assert_eq!(
         message,
         "of 10,056 requests 56 (0.557 %) were not sent: 4 waited for room in a pipeline for longer than load.openLoop.unsentAfter, 2 \
-         waited that long for a connection to their server, 50 were still waiting when the load ended"
+         waited that long for a connection to their server, 50 were due when the load ended, and still waiting in the generator's queue \
+         for a connection with room"
     );
 }
 

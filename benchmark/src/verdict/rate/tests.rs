@@ -67,7 +67,20 @@ fn a_backlog_that_grows_is_told_though_the_rate_is_met() {
     let mut waiting = behind(9_950, |k| MILLISECOND + k * MILLISECOND / 200);
     waiting.total.succeeded -= 40;
     (waiting.total.unsent, waiting.total.unsent_at_end) = (40, 40);
-    assert_eq!(reasons(&judged("Constant", waiting)), [ReasonKind::Backlog, ReasonKind::Errors]);
+    assert_eq!(reasons(&judged("Constant", waiting.clone())), [ReasonKind::Backlog], "its queue counts once");
+    // Two requests that waited for too long are no part of the queue at the end.
+    waiting.total.succeeded -= 2;
+    waiting.total.unsent += 2;
+    let verdict = judged("Constant", waiting);
+    assert_eq!(
+        (reasons(&verdict), verdict.value),
+        (vec![ReasonKind::Backlog, ReasonKind::Errors], VerdictValue::Degraded)
+    );
+    let message = &verdict.reasons[1].message;
+    assert!(
+        message.contains("42 (0.420 %) were not sent") && message.contains("40 were due when the load"),
+        "{message}"
+    );
     // Random arrivals may be that few.
     let random = judged("Poisson", behind(9_950, |k| MILLISECOND + k * MILLISECOND / 200));
     assert_eq!((reasons(&random), random.limited_by), (Vec::new(), LimitedBy::Rate));
