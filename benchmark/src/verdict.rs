@@ -33,7 +33,7 @@ pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, busiest_server, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
-pub(crate) use so_far::{SoFar, so_far};
+pub(crate) use so_far::{ShardProcessors, SoFar, so_far};
 
 const WHOLE: u64 = 10_000;
 /// Maximum bytes of a reason: the condition Valid holds all of them in one message.

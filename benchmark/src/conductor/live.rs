@@ -130,6 +130,10 @@ fn live_shard(shard: &Shard, seconds: &Range<u32>) -> LiveShard {
         failed: snapshot.total.errors.saturating_add(snapshot.total.unsent),
         busiest_worker_millionths: snapshot.generator.busiest_worker_millionths,
         run_queue_millionths: snapshot.generator.longest_waiting_worker_millionths,
+        waited_nanoseconds: snapshot.generator.run_queue_nanoseconds,
+        load_nanoseconds: snapshot.generator.load_nanoseconds,
+        host: snapshot.generator.host.clone(),
+        processors: snapshot.generator.processors,
         ..place
     }
 }
@@ -230,4 +234,30 @@ pub fn oldest_snapshot_age(shards: &[Shard], now: i64) -> Option<Duration> {
         .filter(|shard| shard.standing == Standing::Running && shard.snapshot.is_some())
         .map(|shard| duration(now - shard.snapshot_at))
         .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_wire::snapshot::Generator;
+
+    use super::*;
+    use crate::conductor::tests::part;
+    use crate::sample;
+
+    #[test]
+    fn a_live_shard_has_its_machine_and_the_time_for_which_it_waited() {
+        let mut shard = Shard::new(part(0, 1), String::new());
+        assert_eq!(live_shard(&shard, &(0..0)), LiveShard::default());
+        let mut snapshot = sample::snapshot(0, &[1_000_000; 100]);
+        snapshot.generator = Generator {
+            host: "n1".into(),
+            processors: 4,
+            load_nanoseconds: 9,
+            run_queue_nanoseconds: 5,
+            ..Generator::default()
+        };
+        shard.keep(snapshot);
+        let LiveShard { host, processors, load_nanoseconds, waited_nanoseconds, .. } = live_shard(&shard, &(0..0));
+        assert_eq!((host.as_str(), processors, load_nanoseconds, waited_nanoseconds), ("n1", 4, 9, 5));
+    }
 }

@@ -171,7 +171,7 @@ pub struct LivePicture {
 }
 
 /// One shard of a [`LivePicture`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveShard {
     pub lost: bool,
     /// It did not answer the last call.
@@ -184,6 +184,14 @@ pub struct LiveShard {
     pub busiest_worker_millionths: u32,
     /// Run-queue wait of the worker that waited longest, over the same time.
     pub run_queue_millionths: u32,
+    /// Run-queue wait of all its workers together, over the same time.
+    pub waited_nanoseconds: u64,
+    /// That time.
+    pub load_nanoseconds: u64,
+    /// The name of its machine; empty if unknown.
+    pub host: String,
+    /// Processors of the machine.
+    pub processors: u32,
 }
 
 #[cfg(test)]

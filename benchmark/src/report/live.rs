@@ -9,7 +9,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
 use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, QUEUED, ShardPresence};
 use crate::quantile::Quantile;
-use crate::verdict::{SoFar, so_far};
+use crate::verdict::{ShardProcessors, SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
 
 /// The most shards and nodes in a status, which the operator writes every few seconds.
@@ -147,13 +147,20 @@ impl Subject<'_> {
             lost: progress.shards.lost as usize,
             start_skew: progress.start_skew,
             max_start_skew: self.spec.shards.max_start_skew.parse().unwrap_or(Duration::MAX),
-            processors: live
-                .shards
-                .iter()
-                .map(|shard| (shard.busiest_worker_millionths, shard.run_queue_millionths))
-                .collect(),
+            processors: live.shards.iter().map(processors).collect(),
         };
         so_far(&counted)
+    }
+}
+
+fn processors(shard: &LiveShard) -> ShardProcessors<'_> {
+    ShardProcessors {
+        host: &shard.host,
+        processors: shard.processors,
+        load_nanoseconds: shard.load_nanoseconds,
+        waited_nanoseconds: shard.waited_nanoseconds,
+        busiest_worker_millionths: shard.busiest_worker_millionths,
+        run_queue_millionths: shard.run_queue_millionths,
     }
 }
 
@@ -209,15 +216,16 @@ mod tests {
     use redisbench_wire::timeline::Span;
 
     use super::*;
+    use crate::api::status::ReasonKind;
     use crate::conductor::RecentLatency;
     use crate::measurement::topology::MergedTopology;
 
-    /// The progress shown with this many measured requests in the last seconds.
-    fn shown(requests: u64) -> status::Progress {
+    /// A picture with this many measured requests in the last seconds.
+    fn picture(requests: u64) -> LivePicture {
         let mut response = Kind::Request.empty();
         response.record_n(1_000_000, requests).unwrap();
         let recent = (requests > 0).then_some(RecentLatency { response, service: None, span: Span::default() });
-        let live = LivePicture {
+        LivePicture {
             total: Tally::default(),
             warmup: Tally::default(),
             response: Kind::Request.empty(),
@@ -236,25 +244,49 @@ mod tests {
             nodes: (0..17)
                 .map(|n| NodeProgress { address: n.to_string(), p99_nanoseconds: Some(n), ..NodeProgress::default() })
                 .collect(),
-        };
+        }
+    }
+
+    fn shown(live: LivePicture) -> status::Progress {
+        let shards = u32::try_from(live.shards.len()).unwrap();
         let live = Some(Arc::new(live));
         let spec = crate::api::read(&crate::sample::object()).unwrap().spec;
-        let subject = Subject { spec: &spec, shards: 40, generation: None, now: jiff::Timestamp::UNIX_EPOCH };
+        let subject = Subject { spec: &spec, shards, generation: None, now: jiff::Timestamp::UNIX_EPOCH };
         subject.live_progress(&Progress { stage: ConductStage::Running, live, ..Progress::default() }).unwrap()
     }
 
     #[test]
     fn a_live_quantile_takes_as_many_requests_as_one_of_a_result() {
-        let p99 = [0, 1, 999, 1_000].map(|requests| shown(requests).p99_nanoseconds.is_some());
+        let p99 = [0, 1, 999, 1_000].map(|requests| shown(picture(requests)).p99_nanoseconds.is_some());
         assert_eq!(p99, [false, false, false, true]);
-        assert!(shown(1).measuring, "however few requests there are");
+        assert!(shown(picture(1)).measuring, "however few requests there are");
     }
 
     #[test]
     fn the_busiest_shards_and_slowest_nodes_of_many_are_listed() {
-        let shown = shown(1_000);
+        let shown = shown(picture(1_000));
         let shards: Vec<u32> = shown.shards.iter().map(|shard| shard.index).collect();
         assert_eq!(shards, (24..40).collect::<Vec<_>>());
         assert_eq!((shown.nodes.len(), shown.nodes[0].address.as_str(), shown.nodes_left_out), (16, "16", 1));
+    }
+
+    #[test]
+    fn a_crowded_machine_is_a_reason_although_each_of_its_shards_waits_briefly() {
+        let reasons = |count: usize| {
+            let shard = LiveShard {
+                host: "n1".into(),
+                processors: 4,
+                load_nanoseconds: 10_000_000_000,
+                waited_nanoseconds: 500_000_000,
+                run_queue_millionths: 50_000,
+                ..LiveShard::default()
+            };
+            let total = Tally { scheduled: 100_000, succeeded: 100_000, ..Tally::default() };
+            let shown = shown(LivePicture { total, shards: vec![shard; count], ..picture(1_000) });
+            assert!(shown.shards.len() <= LISTED);
+            shown.reasons.into_iter().map(|reason| reason.reason).collect::<Vec<_>>()
+        };
+        assert_eq!(reasons(200), [ReasonKind::GeneratorCPU]);
+        assert_eq!(reasons(2), []);
     }
 }

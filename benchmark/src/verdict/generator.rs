@@ -37,10 +37,23 @@ struct Machines<'a> {
 }
 
 #[derive(Default)]
-struct Machine {
+pub(super) struct Machine {
     waited: u64,
     time: u64,
     seconds: Waits,
+}
+
+impl Machine {
+    /// Adds a shard: the time that its workers waited together, the length of its load, and the processors of the machine.
+    pub(super) fn add(&mut self, waited: u64, load: u64, processors: u32) {
+        self.waited = self.waited.saturating_add(waited);
+        self.time = self.time.max(load.saturating_mul(processors.max(1).into()));
+    }
+
+    /// Waiting workers per processor over the load, in millionths.
+    pub(super) fn crowd(&self) -> u64 {
+        share(self.waited, self.time)
+    }
 }
 
 impl<'a> Machines<'a> {
@@ -49,9 +62,7 @@ impl<'a> Machines<'a> {
         for snapshot in outcome.snapshots() {
             let generator = &snapshot.generator;
             let machine = known.entry(&generator.host).or_default();
-            machine.waited = machine.waited.saturating_add(generator.run_queue_nanoseconds);
-            let time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into());
-            machine.time = machine.time.max(time);
+            machine.add(generator.run_queue_nanoseconds, generator.load_nanoseconds, generator.processors);
             strain::add(&mut machine.seconds, snapshot);
         }
         known.remove("");
@@ -69,7 +80,7 @@ impl Processor {
         let seconds = strain::measured(snapshot, &machine.seconds);
         let shares = match &seconds {
             Some(seconds) => seconds.map(|seconds| seconds.mean),
-            None => Self::over_the_load(&snapshot.generator, share(machine.waited, machine.time)),
+            None => Self::over_the_load(&snapshot.generator, machine.crowd()),
         };
         Self { shares, seconds }
     }
@@ -140,10 +151,7 @@ impl Processor {
                     Lack::Stolen => {
                         (share >= MILLION / 100).then(|| format!("steal time took {} of its machine", percent(share)))
                     }
-                    Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
-                        let host = human::cut(&generator.host, 128);
-                        format!("on {host} {} workers waited for each processor on average", workers(share))
-                    }),
+                    Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| crowded(&generator.host, share)),
                 };
                 Some((if severity >= 100 { severity } else { 0 }, decided[index], severity, index, text?))
             })
@@ -185,6 +193,11 @@ fn severity(shares: &[u64; 5]) -> u64 {
 fn is_used_up(shares: &[u64; 5]) -> bool {
     let [busy, waiting, throttled, ..] = *shares;
     busy.saturating_add(waiting.max(throttled)) >= USED_UP
+}
+
+/// Text about a crowded machine, with the waiting workers per processor in millionths.
+pub(super) fn crowded(host: &str, share: u64) -> String {
+    format!("on {} {} workers waited for each processor on average", human::cut(host, 128), workers(share))
 }
 
 /// Waiting workers per processor, from millionths.
