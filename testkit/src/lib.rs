@@ -1,6 +1,6 @@
-//! For tests and tools only: real servers, clusters, proxies and networks, the rules of an API server, hostile input for decoders, the
-//! reading of results, and documents. Everything ends with the test. Depends on no crate of the product, so that every crate can
-//! use it.
+//! For tests and tools only: real servers, clusters, proxies and networks, the rules of an API server, hostile input for decoders, what the
+//! machine did meanwhile, the reading of results, and documents. Everything ends with the test. Depends on no crate of the product, so that
+//! every crate can use it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,6 +17,7 @@ pub mod examples;
 pub mod haproxy;
 pub mod hostile;
 pub mod log;
+pub mod machine;
 pub mod markdown;
 pub mod network;
 pub mod processes;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use redisbench_testkit::machine::pass;
 use redisbench_testkit::servers::RedisServer;
 
 use crate::proxy::{Proxy, Slow};
-use crate::situation::{Given, Manifest, in_the_midst, pass, run, run_far};
+use crate::situation::{Given, Manifest, in_the_midst, run, run_far};
 use crate::support::Run;
 
 pub fn somebody_else_uses_the_server() -> Given {

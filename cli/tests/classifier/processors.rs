@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::machine::pass;
 use redisbench_testkit::servers::RedisServer;
 
 use crate::group::Group;
-use crate::situation::{Given, Manifest, go_first, pass, run};
+use crate::situation::{Given, Manifest, go_first, run};
 use crate::support::Run;
 
 const CLOSED: &str = "type: ClosedLoop, connections: 16, pipeline: 16, duration: 3s, warmup: 1s";

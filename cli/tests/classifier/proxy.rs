@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::situation::pass;
+use redisbench_testkit::machine::pass;
 
 /// How the proxy slows down what clients send.
 #[derive(Clone, Copy)]

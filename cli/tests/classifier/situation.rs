@@ -1,7 +1,7 @@
 //! A situation: how to create it, and the expected verdict.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redisbench_testkit::network::Shaped;
 use redisbench_testkit::servers::{RedisServer, wait_until};
@@ -20,14 +20,6 @@ pub fn go_first() {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: `lowest` is valid for the call, which affects only the calling thread. A refusal changes nothing.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) };
-}
-
-/// Lets time pass. The time itself is part of the situation; it does not wait for a condition.
-pub fn pass(time: Duration) {
-    let until = Instant::now() + time;
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        std::thread::park_timeout(left);
-    }
 }
 
 /// Waits until the measurement is well under way, by the server's count of GETs.

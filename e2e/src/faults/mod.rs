@@ -21,7 +21,7 @@ pub use ledger::Ledger;
 pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};
 pub use process::{Process, Stopped};
-pub use report::{Expected, Report, is_of_the_machine};
+pub use report::{Expected, Report};
 
 /// Waits as long as a fault lasts. A fixed wait, because no condition marks its end.
 pub async fn lasts(time: std::time::Duration) {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
+use redisbench_testkit::machine::{Priority, Watch};
 use serde_json::Value;
 
 use super::events;
@@ -32,6 +33,8 @@ pub struct Expected<'a> {
     pub phase: &'a str,
     /// The allowed verdicts. Empty if nothing was measured.
     pub verdicts: &'a [&'a str],
+    /// Reasons that the fault may give for a Degraded verdict in place of a Valid one.
+    pub doubts: &'a [&'a str],
     pub lost: u64,
     /// Reasons of events that may occur more than once.
     pub repeat: &'a [&'a str],
@@ -42,7 +45,7 @@ pub struct Expected<'a> {
 impl Default for Expected<'_> {
     /// Succeeded with all shards, each event once, a matching server count, and a Valid verdict.
     fn default() -> Self {
-        Self { phase: "Succeeded", verdicts: &["Valid"], lost: 0, repeat: &[], counted_more: false }
+        Self { phase: "Succeeded", verdicts: &["Valid"], doubts: &[], lost: 0, repeat: &[], counted_more: false }
     }
 }
 
@@ -56,6 +59,7 @@ pub struct Report {
     ledger: Ledger,
     before: Objects,
     history: History,
+    machine: Watch,
     ended: Option<Instant>,
     recovered: Vec<String>,
 }
@@ -67,6 +71,7 @@ impl Report {
         let uid = text(&object, "/metadata/uid")?.to_owned();
         Ok(Self {
             history: History::begin(namespace, &benchmark.name, &uid),
+            machine: Watch::begin(Some(Priority::Inherited)),
             uid,
             run: object.pointer("/status/runId").cloned(),
             epoch: epoch(&object),
@@ -108,7 +113,8 @@ impl Report {
     /// Waits for the end, checks everything, and saves the row. Returns the finished object.
     pub async fn close(mut self, expected: &Expected<'_>) -> Result<Value> {
         let object = self.benchmark.finished(OVER_WITHIN).await?;
-        let checked = self.check(&object, expected).await;
+        let busy = self.machine.seen().unevenness();
+        let checked = self.check(&object, expected, busy.as_deref()).await;
         // Rows of failures are the most important, so they are saved too.
         if let Err(error) = &checked {
             self.ledger.verdict = format!("**{error:#}**").chars().take(400).collect();
@@ -140,9 +146,13 @@ impl Report {
         cleared.with_context(|| format!("after the fault `{}`", self.ledger.fault))
     }
 
-    async fn check(&mut self, object: &Value, expected: &Expected<'_>) -> Result<()> {
+    /// `busy` is why the machine may have delayed the load, if it may.
+    async fn check(&mut self, object: &Value, expected: &Expected<'_>, busy: Option<&str>) -> Result<()> {
         let verdict = object["status"]["verdict"]["value"].as_str();
         self.ledger.verdict = format!("{} {}", phase(object), verdict.unwrap_or("without a verdict"));
+        if let Some(busy) = busy.filter(|_| verdict == Some("Degraded")) {
+            self.ledger.verdict = format!("{} ({busy})", self.ledger.verdict);
+        }
         let has_result = object.pointer("/status/result").is_some();
         let observed = if has_result { requests(object)? } else { "nothing measured".to_owned() };
         let counted = served(&redis::calls(&self.namespace, "deployment/redis").await?);
@@ -152,7 +162,7 @@ impl Report {
             let agrees = if expected.counted_more { counted >= *may.start() } else { may.contains(&counted) };
             ensure!(agrees, "the server counted {counted} requests, but the benchmark {may:?}");
         }
-        check_ending(object, expected)?;
+        check_ending(object, expected, busy)?;
         let same = self.run.as_ref().is_none_or(|run| *run == object["status"]["runId"]);
         ensure!(same, "{:?} has become another run: {}", self.run, object["status"]);
         if has_result {
@@ -224,7 +234,7 @@ fn check_errors(object: &Value) -> Result<()> {
 
 /// Whether this reason is a delay that other work on the machine may cause: of the shards, or of requests that were due at the end of the
 /// load and had not been sent, while none failed.
-pub fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
+fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
     let requests = |name: &str| status["result"]["requests"][name].as_u64().unwrap_or(0);
     match reason["reason"].as_str() {
         // The same as `ReasonKind::is_of_the_generator`.
@@ -234,15 +244,21 @@ pub fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
     }
 }
 
-/// Whether such delays, and possibly a missed rate because of them, are all that was found.
-fn only_for_the_machine(status: &Value) -> bool {
+/// Whether a Degraded verdict counts as Valid: the fault explains every reason, or a busy machine does by delays, and possibly by a rate
+/// missed because of them.
+fn is_excused(status: &Value, expected: &Expected<'_>, is_busy: bool) -> bool {
     let found = || list(status, "/verdict/reasons").iter().filter(|reason| reason["severity"] != "Valid");
-    let delay = |reason: &Value| is_of_the_machine(status, reason);
-    found().any(delay) && found().all(|reason| delay(reason) || reason["reason"] == "RateMissed")
+    let doubt = |reason: &Value| reason["reason"].as_str().is_some_and(|kind| expected.doubts.contains(&kind));
+    let delay = |reason: &Value| is_busy && is_of_the_machine(status, reason);
+    let late = found().any(delay);
+    let missed = |reason: &Value| late && reason["reason"] == "RateMissed";
+    status["verdict"]["value"] == "Degraded"
+        && (late || found().any(doubt))
+        && found().all(|reason| doubt(reason) || delay(reason) || missed(reason))
 }
 
 /// Phase, conditions, verdict and lost shards must be consistent.
-fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
+fn check_ending(object: &Value, expected: &Expected<'_>, busy: Option<&str>) -> Result<()> {
     let status = &object["status"];
     ensure!(phase(object) == expected.phase, "{} instead of {}: {status}", phase(object), expected.phase);
     let succeeded = phase(object) == "Succeeded";
@@ -253,8 +269,13 @@ fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
     let verdict = status["verdict"]["value"].as_str();
     match verdict {
         Some(verdict) => {
-            let of_the_fault = if only_for_the_machine(status) { "Valid" } else { verdict };
-            ensure!(expected.verdicts.contains(&of_the_fault), "the verdict is {verdict}: {}", status["verdict"]);
+            let of_the_fault = if is_excused(status, expected, busy.is_some()) { "Valid" } else { verdict };
+            ensure!(
+                expected.verdicts.contains(&of_the_fault),
+                "the verdict is {verdict}: {}; {}",
+                status["verdict"],
+                busy.unwrap_or("the machine was not busy")
+            );
             let valid = if verdict == "Invalid" { "False" } else { "True" };
             ensure!(is("Valid") == Some(valid), "the verdict is {verdict}, but Valid is {:?}", is("Valid"));
         }
@@ -343,4 +364,31 @@ fn shown(told: &events::Told) -> String {
         if *count == 1 { reason.clone() } else { format!("{reason} x{count}") }
     };
     told.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_fault_or_a_busy_machine_excuses_a_degraded_verdict() {
+        let expected = Expected { doubts: &["Unreconciled"], ..Expected::default() };
+        let excused = |value: &str, reasons: &[&str], is_busy: bool| {
+            let reason = |reason: &&str| json!({"reason": reason, "severity": value});
+            let reasons: Vec<Value> = reasons.iter().map(reason).collect();
+            let requests = json!({"errors": 0, "unsent": 3, "unsentAtEnd": 3});
+            let status = json!({"verdict": {"value": value, "reasons": reasons}, "result": {"requests": requests}});
+            is_excused(&status, &expected, is_busy)
+        };
+        assert!(excused("Degraded", &["GeneratorDelay", "RateMissed", "Errors"], true));
+        assert!(!excused("Degraded", &["GeneratorDelay"], false), "the machine was not busy");
+        assert!(!excused("Degraded", &["RateMissed"], true), "nothing explains it");
+        assert!(
+            excused("Degraded", &["Unreconciled"], false) && excused("Degraded", &["Unreconciled", "SendLate"], true)
+        );
+        assert!(!excused("Degraded", &["Unreconciled", "StartSkew"], true));
+        assert!(!excused("Invalid", &["Errors"], true) && !excused("Degraded", &[], true));
+    }
 }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
-use redisbench_e2e::faults::{Expected, Ledger, Report, is_of_the_machine};
-use redisbench_e2e::json::{count, list};
+use redisbench_e2e::faults::{Expected, Ledger, Report};
+use redisbench_e2e::json::count;
 use redisbench_e2e::tools::kubectl;
 use redisbench_e2e::{Benchmark, TestNamespace, run};
 use serde_json::json;
@@ -27,17 +27,10 @@ fn created_again_while_the_old_one_runs() {
         report.recovers("measuring", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         gone.close_deleted().await?;
         // The server has counted the load of both. Shards of the old one may load it until Kubernetes has deleted their pods.
-        let verdicts = &["Valid", "Degraded"];
-        let expected = Expected { counted_more: true, verdicts, ..Expected::default() };
+        let doubts = &["Unreconciled", "RateMissed"];
+        let expected = Expected { counted_more: true, doubts, ..Expected::default() };
         let object = report.close(&expected).await?;
         ensure!(count(&object, "/status/result/requests/scheduled")? == 400 * 10, "not its own load: {object}");
-        let reasons = list(&object, "/status/verdict/reasons");
-        let other = reasons.iter().find(|reason| {
-            reason["severity"] != "Valid"
-                && !is_of_the_machine(&object["status"], reason)
-                && !matches!(reason["reason"].as_str(), Some("Unreconciled" | "RateMissed"))
-        });
-        ensure!(other.is_none(), "doubted for another reason than the old one's load: {other:?}");
         Ok(())
     });
 }

@@ -13,8 +13,14 @@ use serde_json::{Value, json};
 const OUTAGE: Duration = Duration::from_secs(30);
 
 /// A fault that does not affect the shards must not show in the result. A machine that is busy with other work may make it Degraded.
-const UNHARMED: Expected<'_> =
-    Expected { phase: "Succeeded", verdicts: &["Valid", "Degraded"], lost: 0, repeat: &[], counted_more: false };
+const UNHARMED: Expected<'_> = Expected {
+    phase: "Succeeded",
+    verdicts: &["Valid", "Degraded"],
+    doubts: &[],
+    lost: 0,
+    repeat: &[],
+    counted_more: false,
+};
 
 /// A run and its state, which must not change.
 struct Running {

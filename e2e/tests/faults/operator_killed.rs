@@ -109,9 +109,11 @@ fn while_collecting() {
         operator::fresh(&namespace.client).await?;
         redis::standalone(&namespace, "redis").await?;
         let benchmark = Benchmark::create(&namespace, "run", &json!({"load": {"duration": "15s"}})).await?;
-        let cut = held_collecting(&benchmark).await?;
+        benchmark.measuring().await?;
         let promised = "the shards keep what they measured; the next operator fetches it";
+        // Before the load ends, because it watches the machine.
         let mut report = Report::open(&namespace, &benchmark, "operator killed while collecting", promised).await?;
+        let cut = held_collecting(&benchmark).await?;
         operator::kill(&namespace.client).await?;
         report.fault_ended();
         report.taken_over().await?;
@@ -123,7 +125,6 @@ fn while_collecting() {
 
 /// One of two shards has returned its final snapshot; the other's cannot be fetched until the cut heals.
 async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
-    benchmark.measuring().await?;
     let cut = Cut::make(&shards(benchmark, 2).await?[1], CONTROL)?;
     let collecting = |o: &Value| phase(o) == "Collecting" || is_finished(o);
     let object = benchmark.wait("collecting", SOON, collecting).await?;
