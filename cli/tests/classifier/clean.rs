@@ -74,6 +74,21 @@ pub fn misses_that_are_filled() -> Given {
     })
 }
 
+pub fn misses() -> Given {
+    run_far(|usual| Manifest { operations: "[{name: get, command: GET __key__}]".into(), spec: String::new(), ..usual })
+}
+
+/// Each SET waits for a replica that is not there, for 50 ms.
+pub fn writes_that_wait_for_a_missing_replica() -> Given {
+    run_far(|usual| Manifest {
+        operations: "[{name: set, command: SET __key__ __data__}]".into(),
+        workload: "wait: {replicas: 1, timeout: 50ms}".into(),
+        load: "type: OpenLoop, openLoop: {rate: 100}, connections: 32, duration: 3s, warmup: 500ms".into(),
+        spec: String::new(),
+        ..usual
+    })
+}
+
 pub fn scripts() -> Given {
     run_far(|usual| Manifest {
         operations: "[{name: script, command: EVALSHA __script:count__ 1 __key__}]".into(),

@@ -80,6 +80,17 @@ pub fn a_saturated_proxy() -> Given {
     run(&manifest, |_| {})
 }
 
+/// 1,005 requests per second through a proxy that forwards 1,000, one of them a look at the server's counts. So few are missing that the
+/// rate counts as met, and each request that waits has a connection.
+pub fn a_rate_slightly_beyond_reach() -> Given {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::before(server.address(), Slow::Busy(Duration::from_millis(1)));
+    let load = "type: OpenLoop, openLoop: {rate: 1005}, connections: 128, duration: 10s, warmup: 500ms";
+    let measurement = "probe: false".into();
+    let manifest = Manifest { load: load.into(), measurement, ..Manifest::new(&proxy.endpoint()) };
+    run(&manifest, |_| {}).must_say("Backlog", &["the backlog grew by ", " % of the rate, throughout the measurement"])
+}
+
 pub fn a_server_that_sleeps_in_its_commands() -> Given {
     let server = RedisServer::start(&["--enable-debug-command", "yes"]);
     let manifest = Manifest {

@@ -1,5 +1,7 @@
 //! Links of 20 Mbit/s. Each situation has a network of its own.
 
+use std::time::Duration;
+
 use redisbench_testkit::network::SERVER;
 
 use crate::processors::{Hog, pin};
@@ -37,7 +39,7 @@ pub fn a_full_downlink_of_shards_that_wait_for_a_processor() -> Given {
     let mut hog = None;
     run(&Manifest { shards: 2, ..link(GET, 8) }, |run| {
         run.children().into_iter().for_each(|child| pin(child, "0"));
-        hog.get_or_insert_with(Hog::start);
+        hog.get_or_insert_with(|| Hog::start(1, Duration::from_millis(40)));
     })
 }
 

@@ -1,5 +1,6 @@
 //! Shards that are short of CPU time.
 
+use std::num::NonZero;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,21 @@ pub fn a_shard_beside_others_on_its_processor() -> Given {
             pin(child, "0");
         }
         spinners.extend((0..7).map(|_| Spinner::on("0")));
+    })
+}
+
+/// A hundred shards at 20 requests per second each, on two processors that something else takes for 20 ms in every 100. A fifth of the
+/// requests become due meanwhile. Each shard waits for a processor for 4 % of the time, and all together for 400 %.
+pub fn many_shards_on_two_processors() -> Given {
+    let server = RedisServer::start(&[]);
+    let load = "type: OpenLoop, openLoop: {rate: 2000}, connections: 200, duration: 4s, warmup: 2s";
+    let manifest = Manifest { load: load.into(), shards: 100, ..Manifest::new(&server.endpoint()) };
+    // The shards inherit this.
+    pin(std::process::id(), "0,1");
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut hog = None;
+    run(&manifest, |_| {
+        hog.get_or_insert_with(|| Hog::start(processors, Duration::from_millis(20)));
     })
 }
 
@@ -97,41 +113,50 @@ impl Drop for Spinner {
     }
 }
 
-/// Occupies the first processor for 40 ms of every 100, with priority over everything else: processes that are ready meanwhile wait.
+/// Occupies the first processors for a part of every 100 ms, all at the same time, with priority over everything else: processes that are
+/// ready meanwhile wait.
 pub struct Hog {
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Hog {
-    pub fn start() -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&over);
-        let take = move || {
-            // SAFETY: the type is plain bits, for which all zeros are valid.
-            let mut first = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-            // SAFETY: `first` is valid for both calls, and the second affects only the calling thread.
-            let pinned = unsafe {
-                libc::CPU_SET(0, &mut first);
-                libc::sched_setaffinity(0, size_of_val(&first), &raw const first)
-            };
-            assert_eq!(pinned, 0);
-            go_first();
-            while !ended.load(Ordering::Relaxed) {
-                let until = Instant::now() + Duration::from_millis(40);
-                while Instant::now() < until {
-                    std::hint::spin_loop();
-                }
-                pass(Duration::from_millis(60));
-            }
-        };
-        Self { over, thread: Some(thread::spawn(take)) }
+    pub fn start(processors: usize, busy: Duration) -> Self {
+        let (over, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
+        let threads = (0..processors).map(|processor| {
+            let over = Arc::clone(&over);
+            thread::spawn(move || occupy(processor, begin, busy, &over))
+        });
+        Self { threads: threads.collect(), over }
+    }
+}
+
+/// Occupies one processor from `begin` on, until it is over.
+fn occupy(processor: usize, mut begin: Instant, busy: Duration, over: &AtomicBool) {
+    // SAFETY: the type is plain bits, for which all zeros are valid.
+    let mut only = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: `only` is valid for both calls, and the second affects only the calling thread.
+    let pinned = unsafe {
+        libc::CPU_SET(processor, &mut only);
+        libc::sched_setaffinity(0, size_of_val(&only), &raw const only)
+    };
+    assert_eq!(pinned, 0);
+    go_first();
+    while !over.load(Ordering::Relaxed) {
+        let until = begin + busy;
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        begin += Duration::from_millis(100);
+        pass(begin.saturating_duration_since(Instant::now()));
     }
 }
 
 impl Drop for Hog {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().map(JoinHandle::join);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
     }
 }

@@ -14,7 +14,8 @@ use redisbench_testkit::machine::pass;
 pub enum Slow {
     /// Everything arrives with this delay, regardless of the amount.
     Latency(Duration),
-    /// Forwards one chunk at a time over all connections, each of which takes this long.
+    /// Forwards one chunk at a time over all connections, each of which takes this long. Its capacity is exact: if a thread wakes late, the
+    /// next chunks do not wait for it.
     Busy(Duration),
 }
 
@@ -25,16 +26,16 @@ impl Proxy {
     pub fn before(server: SocketAddr, slow: Slow) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let turn = Arc::new(Mutex::new(()));
+        let free = Arc::new(Mutex::new(Instant::now()));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let turn = Arc::clone(&turn);
+                let free = Arc::clone(&free);
                 let Ok(upstream) = TcpStream::connect(server) else { continue };
                 let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
                 let (reader, writer) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
                 match slow {
                     Slow::Latency(delay) => delayed(reader, writer, delay),
-                    Slow::Busy(each) => drop(thread::spawn(move || serial(reader, writer, &turn, each))),
+                    Slow::Busy(each) => drop(thread::spawn(move || serial(reader, writer, &free, each))),
                 }
                 thread::spawn(move || straight(upstream, client));
             }
@@ -52,12 +53,16 @@ fn straight(mut from: TcpStream, mut to: TcpStream) {
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-/// Forwards one chunk at a time from all clients, like a proxy with one busy thread.
-fn serial(mut from: TcpStream, mut to: TcpStream, turn: &Mutex<()>, each: Duration) {
+/// Forwards one chunk at a time from all clients, like a proxy with one busy thread that is `free` from an instant on.
+fn serial(mut from: TcpStream, mut to: TcpStream, free: &Mutex<Instant>, each: Duration) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        let _turn = turn.lock().unwrap();
-        pass(each);
+        let done = {
+            let mut free = free.lock().unwrap();
+            *free = (*free).max(Instant::now()) + each;
+            *free
+        };
+        pass(done.saturating_duration_since(Instant::now()));
         if to.write_all(&buffer[..length]).is_err() {
             break;
         }

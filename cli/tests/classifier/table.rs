@@ -20,6 +20,13 @@ pub const SITUATIONS: &[Situation] = &[
     situation("cluster", "a cluster of three", clean::a_cluster_of_three),
     situation("transactions", "transactions of four", clean::transactions),
     situation("fills", "misses that are filled, at a rate", clean::misses_that_are_filled),
+    situation("misses", "reads of keys that do not exist", clean::misses).because(&["Misses"]),
+    situation(
+        "under-replicated",
+        "writes that wait for a replica that is not there",
+        clean::writes_that_wait_for_a_missing_replica,
+    )
+    .because(&["UnderReplicated"]),
     situation("scripts", "scripts that execute other commands", clean::scripts),
     situation(
         "used-before",
@@ -92,6 +99,14 @@ pub const SITUATIONS: &[Situation] = &[
         .limited_by("Target", "/MainThread")
         .because(&["RateMissed", "Errors"])
         .beside_others(),
+    situation(
+        "backlog",
+        "a rate half a per cent beyond what a proxy forwards, for ten seconds",
+        limits::a_rate_slightly_beyond_reach,
+    )
+    .called("Degraded")
+    .limited_by("Unknown", "")
+    .because(&["Backlog"]),
     situation("hot-node", "one hot node of a cluster, at 100 % of a processor", cluster::one_hot_node)
         .limited_by("Target", "/MainThread")
         .beside_others(),
@@ -173,6 +188,15 @@ pub const SITUATIONS: &[Situation] = &[
     .limited_by("GeneratorCPU", "")
     .because(&["GeneratorCPU"])
     .perhaps(&["Unsteady", "GeneratorDelay"])
+    .beside_others(),
+    situation(
+        "many-shards",
+        "a hundred shards on two processors, without these for 20 ms in every 100",
+        processors::many_shards_on_two_processors,
+    )
+    .called("Degraded")
+    .because(&["GeneratorCPU", "SendLate"])
+    .perhaps(&["GeneratorDelay"])
     .beside_others(),
     situation(
         "shard-stands",
