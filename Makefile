@@ -39,7 +39,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-timing test-cost test-chart lint fmt deny crds docs images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -158,6 +158,11 @@ test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures
 	cargo test --workspace --bin kubectl-redisbench -- --exact progress::picture::the_pictures_of_the_docs_are_fresh
 	cargo test --workspace --bin kubectl-redisbench -- --ignored --exact report::browser::a_browser_draws_every_plot_and_fetches_nothing
 
+# One after the other, for an hour. `make test-unit` runs all of them shortened.
+test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine
+	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
+	cargo test --workspace --test suite -- --ignored --exact examples::every_example_runs_unchanged --nocapture
+
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
 # machine's speed.
 test-timing: packages ## run the tests that depend on timing; needs root and an otherwise idle machine
@@ -165,7 +170,7 @@ test-timing: packages ## run the tests that depend on timing; needs root and an 
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
 	REDISBENCH_TIMING=1 cargo test --workspace --test shard -- --test-threads 1 changes:: sentinel:: servers::
-	cargo test --workspace --test suite -- --ignored --test-threads 1 --skip exports::
+	cargo test --workspace --test suite -- --ignored --test-threads 1 --skip exports:: --skip examples::
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
 # The situations run one by one for some seconds each: an hour for RUNS=10. ONLY=text selects some.

@@ -38,8 +38,9 @@ pub fn shortened(text: &str) -> Option<String> {
         threshold.entry("minPerSecond").and_modify(|least| *least = json!(1));
     }
     if spec["search"].is_object() {
-        // The lowest rate fails twice, which ends the search.
-        spec["search"]["objective"] = json!({"quantile": "0.9", "max": "1us"});
+        // The only rate passes, and three more times. Requests that a busy machine leaves unsent make a step fail, and the verdict depends
+        // only on steps that passed.
+        spec["search"]["objective"] = json!({"quantile": "0.9", "max": "10m"});
         spec["search"]["rate"] = json!({"min": 100, "max": 100});
     }
     Some(documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"))

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// A dozen short benchmarks, one after the other.
-const LIMIT: Duration = Duration::from_secs(400);
+/// A dozen short benchmarks and a search of four steps, one after the other.
+const LIMIT: Duration = Duration::from_secs(430);
 
 /// Pages in the order in which their benchmarks do not get in each other's way.
 const PAGES: [&str; 9] = [
