@@ -186,7 +186,8 @@ test-cost: packages ## check the system calls and instructions per request again
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --exact
 
-# Servers other than Debian's redis-server, from Debian unstable: built once, some minutes each.
+# Servers other than Debian's redis-server, from Debian unstable: built once, some minutes each. The versions are those that it has on that
+# day; to update, remove target/servers.
 servers: packages ## build the newest Redis and Valkey from Debian's sources into target/servers
 	servers/build.sh $(TARGET)/servers
 
