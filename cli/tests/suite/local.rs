@@ -130,9 +130,7 @@ fn a_ramp_schedules_what_lies_below_it() {
     let load = json!({"type": "OpenLoop", "arrival": "Constant", "pacingGridNanoseconds": 1_000_000});
     assert_eq!(result["load"], load);
     let stages = result["stages"].as_array().unwrap();
-    let facts = |stage: &serde_json::Value| {
-        (stage["name"].clone(), number(&stage["seconds"]), number(&stage["targetPerSecond"]))
-    };
+    let facts = |stage: &Value| (stage["name"].clone(), number(&stage["seconds"]), number(&stage["targetPerSecond"]));
     assert_eq!(stages.iter().map(facts).collect::<Vec<_>>(), [(json!("up"), 1, 1000), (json!(null), 1, 1500)]);
     // All borders are at whole seconds, so each request belongs to one stage.
     for count in ["scheduled", "succeeded", "errors", "unsent"] {
