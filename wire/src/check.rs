@@ -337,8 +337,7 @@ fn check_part(part: &Part) -> Result<(), String> {
 
 /// The number of values in `encoded`.
 fn histogram(whose: &str, encoded: &EncodedHistogram, kind: Kind) -> Result<u64, String> {
-    let decoded = encoded.decode(kind).map_err(|error| format!("{error}, of {}", limits::message(whose)))?;
-    Ok(decoded.len())
+    encoded.count(kind).map_err(|error| format!("{error}, of {}", limits::message(whose)))
 }
 
 fn count(what: &str, number: u64) -> Result<(), String> {

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
-use redisbench_testkit::hostile::{Meter, Target, drive};
+use redisbench_testkit::hostile::{Meter, Target, drive, peak};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::histogram::tests::{bomb, deflated, with_counts};
+use crate::histogram::tests::{assert_matches_reference, bomb, deflated, with_counts};
 use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::{self, LARGEST_COUNT};
 use crate::plan::tests::plan;
@@ -62,10 +62,26 @@ fn what_is_good_is_read() {
     }
 }
 
+#[test]
+fn a_histogram_that_is_counted_or_added_is_not_allocated() {
+    let one = 8 * Kind::Request.empty().distinct_values();
+    let values: Vec<u64> = (0..5_000).map(|n| 1_000 + n * n * 1_000).collect();
+    let encoded = EncodedHistogram::encode(&recorded(Kind::Request, &values)).unwrap();
+    let (count, counted) = peak(|| encoded.count(Kind::Request).unwrap());
+    assert!(count == 5_000 && counted < one / 2, "{counted} of {one} bytes");
+    let mut sum = recorded(Kind::Request, &[1_000]);
+    let (_, added) = peak(|| encoded.add_to(&mut sum, Kind::Request).unwrap());
+    assert!(sum.len() == 5_001 && added < one / 2, "{added} of {one} bytes");
+    let (decoded, held) = peak(|| encoded.decode(Kind::Request).unwrap());
+    assert!(decoded.len() == 5_000 && held < one * 3 / 2, "{held} of {one} bytes");
+}
+
 /// Mutates the inflated form, because most mutations of the deflated stream could not be inflated at all.
 fn histogram(inflated: &[u8]) {
+    let encoded = deflated(inflated);
     for kind in [Kind::Request, Kind::Node] {
-        if let Ok(decoded) = deflated(inflated).decode(kind) {
+        assert_matches_reference(&encoded, kind);
+        if let Ok(decoded) = encoded.decode(kind) {
             assert!(decoded.max() <= decoded.highest_equivalent(HIGHEST_NANOSECONDS));
             let again = EncodedHistogram::encode(&decoded).unwrap().decode(kind).unwrap();
             assert_eq!(again, decoded);
@@ -105,8 +121,8 @@ fn snapshot(bytes: &[u8]) {
     assert_eq!(spans, snapshot.timeline.spans, "in order, and each second once");
     let seconds = spans.iter().map(|span| span.counts().finished()).sum::<u64>();
     assert!(seconds <= most && spans.iter().all(|span| span.end() <= limits::TRIAL_SECONDS));
-    let response = snapshot.latency.response.decode(Kind::Request).unwrap();
-    assert_eq!(response.len() + snapshot.total.overflow, snapshot.total.succeeded);
+    let response = snapshot.latency.response.count(Kind::Request).unwrap();
+    assert_eq!(response + snapshot.total.overflow, snapshot.total.succeeded);
 }
 
 fn answer(bytes: &[u8]) {

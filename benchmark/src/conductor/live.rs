@@ -14,7 +14,7 @@ use super::seconds::{self, RECENT_SECONDS};
 use super::shards::{Shard, Standing};
 use super::{LivePicture, LiveShard, PreparationProgress, RecentLatency};
 use crate::api::status::NodeProgress;
-use crate::measurement::parts::{Parts, add, histogram_bytes};
+use crate::measurement::parts::{Parts, histogram_bytes};
 use crate::measurement::seconds::{measured as of_parts, service};
 use crate::measurement::topology::{self, MergedTopology};
 use crate::measurement::{latencies, merge};
@@ -42,7 +42,7 @@ pub fn of(shards: &[Shard], parts: &Parts, history: &History, since_start: i64) 
         }
         measured_rate += measured_per_second(snapshot);
         warmup_rate += warmup_per_second(snapshot);
-        if let Err(error) = add(&mut response, &snapshot.latency.response, Kind::Request) {
+        if let Err(error) = snapshot.latency.response.add_to(&mut response, Kind::Request) {
             // The final merge fails with a message; until then the rest is shown.
             tracing::warn!(shard = snapshot.shard, %error, "failed to merge a live histogram");
         }

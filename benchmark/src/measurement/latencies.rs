@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use redisbench_statistics::ranks;
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
+use redisbench_wire::snapshot::Tally;
 
 use super::merge::Measured;
 use crate::api::status::{Latencies, Percentile};
@@ -30,12 +31,23 @@ pub struct Interval {
 
 /// Response time over all scheduled requests: those without an answer are right-censored.
 pub fn response_time(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
-    latencies(&Requests::all(measured, &answered(measured)), percentiles)
+    latencies(&Requests::of(measured, &answered(measured)), percentiles)
 }
 
 /// One percentile of [`response_time`].
 pub fn response_time_at(measured: &Measured, quantile: Quantile) -> Percentile {
-    Requests::all(measured, &answered(measured)).percentile(quantile)
+    Requests::of(measured, &answered(measured)).percentile(quantile)
+}
+
+/// A quantile of [`response_time`], if `answered` holds the times of succeeded requests and of error replies. `unknown` requests are not in
+/// the tally. None if there are too few requests, or only a bound is known.
+pub fn response_time_of_answered(
+    answered: &Histogram<u64>,
+    tally: &Tally,
+    unknown: u64,
+    quantile: Quantile,
+) -> Option<u64> {
+    Requests::all(answered, tally, unknown).known(quantile)
 }
 
 /// A quantile of response time over all scheduled requests except those in flight; none if there are too few.
@@ -93,7 +105,7 @@ pub struct CurvePoint {
 /// The curve of [`response_time`].
 pub fn curve(measured: &Measured, quantiles: &[Quantile]) -> Vec<CurvePoint> {
     let answered = answered(measured);
-    let all = Requests::all(measured, &answered);
+    let all = Requests::of(measured, &answered);
     let point = |&quantile: &Quantile| CurvePoint {
         quantile,
         percentile: all.percentile(quantile),
@@ -127,19 +139,22 @@ struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    fn all(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
-        let tally = &measured.tally;
+    fn of(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
+        Self::all(answered, &measured.tally, measured.unknown)
+    }
+
+    fn all(answered: &'a Histogram<u64>, tally: &Tally, unknown: u64) -> Self {
         Self {
             overflow: tally.overflow,
             overflow_max: tally.overflow_max_nanoseconds,
-            censored: tally.unanswered + tally.unsent + tally.in_flight + measured.unknown,
+            censored: tally.unanswered + tally.unsent + tally.in_flight + unknown,
             ..Self::answered(answered)
         }
     }
 
     /// All except those in flight.
     fn finished(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
-        let all = Self::all(measured, answered);
+        let all = Self::of(measured, answered);
         Self { censored: all.censored - measured.tally.in_flight, ..all }
     }
 
@@ -184,6 +199,14 @@ impl<'a> Requests<'a> {
         Some(Interval { low: self.at_rank(low)?, high: self.at_rank(high) })
     }
 
+    /// None if there are too few requests, or only a bound is known.
+    fn known(&self, quantile: Quantile) -> Option<u64> {
+        match self.quantile(quantile) {
+            Some(Censored::Known(nanoseconds)) => Some(nanoseconds),
+            Some(Censored::MoreThan(_)) | None => None,
+        }
+    }
+
     /// The quantile with its confidence interval, or the reason why it is unknown.
     fn percentile(&self, quantile: Quantile) -> Percentile {
         let mut found = Percentile { percentile: quantile.percent(), ..Percentile::default() };
@@ -211,10 +234,7 @@ fn latencies(requests: &Requests<'_>, percentiles: &[Quantile]) -> Latencies {
     if requests.count() == 0 {
         return Latencies::default();
     }
-    let known = |quantile| match requests.quantile(quantile) {
-        Some(Censored::Known(nanoseconds)) => Some(nanoseconds),
-        Some(Censored::MoreThan(_)) | None => None,
-    };
+    let known = |quantile| requests.known(quantile);
     let answered = requests.answered;
     // Requests without an answer, or beyond the range of a histogram, have no exact time for a mean.
     let whole = requests.censored == 0 && requests.overflow == 0;

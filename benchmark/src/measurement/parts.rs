@@ -10,6 +10,7 @@ use redisbench_wire::snapshot::{CacheCounts, Latency, NodeTally, Snapshot, Tally
 
 use super::latencies;
 use super::merge::{Measured, MergedCache, MergedChurn, NodeMeasured, OTHER, OperationMeasured};
+use crate::quantile::Quantile;
 
 /// The histograms and breakdowns of several shards.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,19 +48,18 @@ impl OwnLatency {
     /// # Errors
     /// If a histogram violates the contract.
     pub fn of(snapshot: &Snapshot, unknown: u64) -> Result<Self, HistogramError> {
-        let decoded = |encoded: Option<&EncodedHistogram>| encoded.map(|one| one.decode(Kind::Request)).transpose();
-        let measured = Measured {
-            tally: snapshot.total,
-            unknown,
-            response: snapshot.latency.response.decode(Kind::Request)?,
-            service: None,
-            error_replies: decoded(snapshot.latency.error_replies.as_ref())?,
-        };
-        let lateness = decoded(snapshot.latency.lateness.as_ref())?.map(|lateness| OwnLateness {
+        let Latency { response, error_replies, lateness, .. } = &snapshot.latency;
+        let mut answered = response.decode(Kind::Request)?;
+        if let Some(replies) = error_replies {
+            replies.add_to(&mut answered, Kind::Request)?;
+        }
+        let lateness = lateness.as_ref().map(|lateness| lateness.decode(Kind::Request)).transpose()?;
+        let lateness = lateness.map(|lateness| OwnLateness {
             p99_nanoseconds: latencies::quantile(&lateness, 990_000),
             max_nanoseconds: Some(lateness.max()).filter(|_| !lateness.is_empty()),
         });
-        Ok(Self { p99_nanoseconds: latencies::response_time(&measured, &[]).p99_nanoseconds, lateness })
+        let p99_nanoseconds = latencies::response_time_of_answered(&answered, &snapshot.total, unknown, Quantile::P99);
+        Ok(Self { p99_nanoseconds, lateness })
     }
 }
 
@@ -92,14 +92,14 @@ impl Parts {
             let empty = || MergedCache { counts: CacheCounts::default(), invalidation: Kind::Request.empty() };
             let sum = self.cache.get_or_insert_with(empty);
             sum.counts.add(&part.counts);
-            add(&mut sum.invalidation, &part.invalidation, Kind::Request)?;
+            part.invalidation.add_to(&mut sum.invalidation, Kind::Request)?;
         }
         if let Some(part) = &snapshot.churn {
             let empty = || MergedChurn { made: 0, closed: 0, connect: Kind::Request.empty(), tls_handshake: None };
             let sum = self.churn.get_or_insert_with(empty);
             sum.made = sum.made.saturating_add(part.made);
             sum.closed = sum.closed.saturating_add(part.closed);
-            add(&mut sum.connect, &part.connect, Kind::Request)?;
+            part.connect.add_to(&mut sum.connect, Kind::Request)?;
             add_optional(&mut sum.tls_handshake, part.tls_handshake.as_ref())?;
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Parts {
         node.requests = node.requests.saturating_add(part.requests);
         node.errors = node.errors.saturating_add(part.errors);
         node.redirects = node.redirects.saturating_add(part.redirects);
-        add(&mut node.service, &part.service, Kind::Node)
+        part.service.add_to(&mut node.service, Kind::Node)
     }
 
     /// Moves a shard's share out of its final `snapshot`, and returns what its row needs of it. The tallies of operations stay there, too:
@@ -152,7 +152,7 @@ impl Parts {
 impl Measured {
     fn merge(&mut self, tally: &Tally, latency: &Latency) -> Result<(), HistogramError> {
         self.tally.add(tally);
-        add(&mut self.response, &latency.response, Kind::Request)?;
+        latency.response.add_to(&mut self.response, Kind::Request)?;
         add_optional(&mut self.service, latency.service.as_ref())?;
         add_optional(&mut self.error_replies, latency.error_replies.as_ref())
     }
@@ -177,23 +177,16 @@ pub fn kept_bytes(snapshot: &Snapshot) -> usize {
     histogram_bytes(snapshot) + size_of_val(snapshot.series.completed.as_slice())
 }
 
-/// Adds an encoded histogram of the same kind.
-///
-/// # Errors
-/// If it violates the contract.
-pub fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram, kind: Kind) -> Result<(), HistogramError> {
-    sum.add(encoded.decode(kind)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
-}
-
 fn add_optional(sum: &mut Option<Histogram<u64>>, encoded: Option<&EncodedHistogram>) -> Result<(), HistogramError> {
     match encoded {
-        Some(encoded) => add(sum.get_or_insert_with(|| Kind::Request.empty()), encoded, Kind::Request),
+        Some(encoded) => encoded.add_to(sum.get_or_insert_with(|| Kind::Request.empty()), Kind::Request),
         None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use redisbench_wire::snapshot::{Cache, Churn};
     use redisbench_wire::timeline::{Outcomes, Part as TimelinePart, Span};
 
@@ -201,7 +194,7 @@ mod tests {
     use crate::measurement::merge::merge;
     use crate::plan::Trial;
     use crate::report::Finished;
-    use crate::sample::{lose, open_loop, outcome, snapshot, trial};
+    use crate::sample::{encoded, histogram, lose, open_loop, outcome, snapshot, trial};
 
     fn finished(trial: &Trial, outcome: crate::measurement::Outcome) -> Finished {
         Finished::of("sample", "run", trial, outcome).unwrap()
@@ -258,5 +251,30 @@ mod tests {
         assert_eq!(document(&merged)["shardsLeftOut"], true);
         assert_eq!(document(&whole)["shards"].as_array().unwrap().len(), 3);
         assert_eq!(document(&merged)["histograms"], document(&whole)["histograms"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Few requests are without an answer, so that the percentile is often known.
+        #[test]
+        fn a_shards_own_percentile_is_that_of_its_measurement(
+            succeeded in prop::collection::vec(1_000..100_000_000_u64, 0..4_000),
+            replies in prop::option::of(prop::collection::vec(1_000..1_000_000_000_u64, 0..100)),
+            (overflow, unanswered, unsent, in_flight, unknown) in (0..5_u64, 0..5_u64, 0..5_u64, 0..5_u64, 0..5_u64),
+        ) {
+            let mut shard = snapshot(0, &succeeded);
+            shard.total = Tally { overflow, unanswered, unsent, in_flight, ..shard.total };
+            shard.latency.error_replies = replies.as_deref().map(|replies| encoded(Kind::Request, replies));
+            let measured = Measured {
+                tally: shard.total,
+                unknown,
+                response: histogram(Kind::Request, &succeeded),
+                service: None,
+                error_replies: replies.map(|replies| histogram(Kind::Request, &replies)),
+            };
+            let expected = latencies::response_time(&measured, &[]).p99_nanoseconds;
+            prop_assert_eq!(OwnLatency::of(&shard, unknown).unwrap().p99_nanoseconds, expected);
+        }
     }
 }

@@ -102,13 +102,12 @@ impl Together {
     /// # Errors
     /// If it is a shortened one, or a histogram violates the contract.
     pub fn add(&mut self, Measurement { result, histograms, .. }: &Measurement) -> Result<(), HistogramError> {
-        let beyond = || HistogramError::Malformed("counts beyond its bounds");
         let total = &histograms.as_ref().ok_or(HistogramError::Malformed("left out"))?.total;
         let sum = &mut self.measured;
-        sum.response.add(total.response.decode(Kind::Request)?).map_err(|_| beyond())?;
+        total.response.add_to(&mut sum.response, Kind::Request)?;
         if let Some(replies) = &total.error_replies {
-            let replies = replies.decode(Kind::Request)?;
-            sum.error_replies.get_or_insert_with(|| Kind::Request.empty()).add(replies).map_err(|_| beyond())?;
+            let sum = sum.error_replies.get_or_insert_with(|| Kind::Request.empty());
+            replies.add_to(sum, Kind::Request)?;
         }
         let requests = &result.requests;
         let longest = result.response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);

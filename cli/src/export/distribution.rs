@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use redisbench_benchmark::report::Measurement;
-use redisbench_wire::histogram::{HistogramError, Kind};
+use redisbench_wire::histogram::Kind;
 
 use super::ExportError;
 
@@ -33,11 +33,7 @@ impl Distribution {
         let mut answered = total.response.decode(Kind::Request)?;
         let requests = &trial.result.requests;
         match &total.error_replies {
-            Some(errors) => {
-                let errors = errors.decode(Kind::Request)?;
-                // Both have the bounds of their kind, so the sum does.
-                answered.add(errors).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))?;
-            }
+            Some(errors) => errors.add_to(&mut answered, Kind::Request)?,
             None if requests.errors > requests.unanswered => return Err(none()),
             None => {}
         }

@@ -133,7 +133,7 @@ fn an_interval_log_has_every_request() {
     for entry in IntervalLogIterator::new(&text) {
         if let LogEntry::Interval(interval) = entry.unwrap() {
             let times: EncodedHistogram = serde_json::from_value(interval.encoded_histogram().into()).unwrap();
-            let count = times.decode(Kind::Request).unwrap().len();
+            let count = times.count(Kind::Request).unwrap();
             intervals.push((interval.start_timestamp().as_secs(), interval.duration().as_secs(), count));
         }
     }

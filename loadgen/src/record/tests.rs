@@ -80,7 +80,7 @@ fn overflow_is_counted_with_its_true_maximum() {
     }
     let snapshot = merged(vec![report(recording)], Detail::Full);
     assert_eq!((snapshot.total.overflow, snapshot.total.overflow_max_nanoseconds), (2, HIGHEST_NANOSECONDS + 7));
-    assert_eq!(snapshot.latency.response.decode(Kind::Request).unwrap().len(), 1);
+    assert_eq!(snapshot.latency.response.count(Kind::Request).unwrap(), 1);
 }
 
 #[test]

@@ -209,5 +209,5 @@ pub fn assert_complete(snapshot: &Snapshot) {
 }
 
 pub fn count(histogram: &EncodedHistogram, kind: Kind) -> u64 {
-    histogram.decode(kind).unwrap().len()
+    histogram.count(kind).unwrap()
 }

@@ -21,7 +21,7 @@ pub fn assert_balanced(snapshot: &Snapshot) {
     let operations = snapshot.operations.iter();
     assert!(operations.clone().all(|operation| operation.tally.balances()));
     assert_eq!(operations.map(|operation| operation.tally.scheduled).sum::<u64>(), snapshot.total.scheduled);
-    let recorded = snapshot.latency.response.decode(Kind::Request).unwrap().len();
+    let recorded = snapshot.latency.response.count(Kind::Request).unwrap();
     assert_eq!(recorded + snapshot.total.overflow, snapshot.total.succeeded);
 }
 

@@ -106,7 +106,7 @@ impl World {
         let histogram = document.and_then(|document| {
             serde_json::from_value::<EncodedHistogram>(document["cells"][0]["histogram"].clone()).ok()
         });
-        let recorded = histogram.and_then(|histogram| histogram.decode(Kind::Request).ok()).map(|all| all.len());
+        let recorded = histogram.and_then(|histogram| histogram.count(Kind::Request).ok());
         let succeeded: u64 = lines.iter().map(|line| number(&line["requests"]["succeeded"])).sum();
         self.check(recorded == Some(succeeded), || {
             format!("{succeeded} requests succeeded, but the merged histogram has {recorded:?}")

@@ -113,7 +113,7 @@ fn the_aggregate_is_that_of_all_requests_together() {
     };
     assert_eq!(unknown(|one| one.more_than_nanoseconds), ["99.9"]);
     assert_eq!(unknown(|one| one.needed_requests), ["99.99"]);
-    assert_eq!(together.histogram().unwrap().decode(Kind::Request).unwrap().len(), 15_000);
+    assert_eq!(together.histogram().unwrap().count(Kind::Request).unwrap(), 15_000);
 }
 
 #[test]

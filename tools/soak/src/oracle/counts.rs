@@ -33,7 +33,7 @@ impl Judgement<'_> {
         match result["histogram"]["data"].as_str() {
             Some(data) => {
                 let decoded = serde_json::from_value::<EncodedHistogram>(Value::from(data)).ok();
-                let merged = decoded.and_then(|data| data.decode(Kind::Request).ok()).map(|histogram| histogram.len());
+                let merged = decoded.and_then(|data| data.count(Kind::Request).ok());
                 self.check(merged == Some(succeeded), || {
                     format!("{succeeded} succeeded, but the histogram has {merged:?}")
                 });
