@@ -13,6 +13,9 @@ pub const MISSED_STARTS: u32 = 3;
 /// New attempts allowed because of lost shards.
 pub const RESTARTS: u32 = 2;
 
+/// Time for the last requests of a load to finish, before the first shard is asked for its result.
+pub const DRAIN: Duration = Duration::from_millis(100);
+
 /// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
 pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
     Duration::from_secs(2).max(worst_round_trip * 4).max(per_shard(shards))
@@ -23,9 +26,19 @@ pub fn snapshot_interval(shards: usize) -> Duration {
     Duration::from_secs(1).max(per_shard(shards))
 }
 
-/// Interval of polling shards while they prepare, and after the trial's end.
+/// Interval of polling shards while they prepare.
 pub fn polling_interval(shards: usize) -> Duration {
     Duration::from_millis(200).max(per_shard(shards))
+}
+
+/// Time between asking two shards for their results: enough to process one, but at most 3 s for all shards.
+pub fn result_step(shards: usize) -> Duration {
+    Duration::from_micros(1_500).min(Duration::from_secs(3) / count(shards).max(1))
+}
+
+/// Interval of polling a shard that still has requests in flight after the end of the load.
+pub fn draining_interval(shards: usize) -> Duration {
+    (Duration::from_micros(500) * count(shards)).clamp(Duration::from_millis(200), Duration::from_secs(1))
 }
 
 /// Time from the start until every request of `plan` has its outcome.
@@ -36,7 +49,11 @@ pub fn planned_length(plan: &TrialPlan) -> Duration {
 }
 
 fn per_shard(shards: usize) -> Duration {
-    Duration::from_millis(10) * u32::try_from(shards).unwrap_or(u32::MAX)
+    Duration::from_millis(10) * count(shards)
+}
+
+fn count(shards: usize) -> u32 {
+    u32::try_from(shards).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -55,5 +72,12 @@ mod tests {
     fn snapshots_keep_to_a_hundred_shards_a_second() {
         assert_eq!(snapshot_interval(3), Duration::from_secs(1));
         assert_eq!(snapshot_interval(2000), Duration::from_secs(20));
+    }
+
+    #[test]
+    fn results_are_asked_for_within_three_seconds() {
+        let [micros, millis] = [Duration::from_micros, Duration::from_millis];
+        assert_eq!([1, 2000, 5000].map(result_step), [micros(1_500), micros(1_500), micros(600)]);
+        assert_eq!([1, 1000, 5000].map(draining_interval), [millis(200), millis(500), millis(1000)]);
     }
 }

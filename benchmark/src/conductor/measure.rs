@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redisbench_wire::snapshot::{Snapshot, Stage};
-use redisbench_wire::{Detail, ShardState};
+use redisbench_wire::{Detail, RefusalCode, ShardState};
 
 use super::broadcast::Broadcast;
 use super::clock::{duration, nanoseconds};
 use super::event::{Answered, Event};
-use super::intervals::{RESTARTS, polling_interval, snapshot_interval};
+use super::intervals::{DRAIN, RESTARTS, draining_interval, result_step, snapshot_interval};
 use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
@@ -141,12 +141,28 @@ impl Measure {
                 _ if conductor.shards[index].standing != Standing::Running => {}
                 Some(ask) => conductor.out.call(ask),
                 None => {
-                    self.due.insert((now + self.interval, index));
+                    self.due.insert((self.next_poll(conductor, index), index));
                 }
             }
         }
         if let Some((at, _)) = self.due.first() {
             conductor.out.wake_by(*at);
+        }
+    }
+
+    /// When a shard that was polled now is polled next. A poll that would be due after the end of the load waits for the end, and follows
+    /// soon after it.
+    fn next_poll(&self, conductor: &Conductor, index: usize) -> Duration {
+        let (now, shards) = (conductor.now, conductor.shards.len());
+        let at = now + self.interval;
+        match conductor.load_ends_at() {
+            Some(end) if now >= end => now + draining_interval(shards),
+            Some(end) if at > end => {
+                // Shard 0 comes last, because it may have to wait for the others.
+                let place = (index + shards - 1) % shards;
+                end + DRAIN + result_step(shards) * u32::try_from(place).unwrap_or(u32::MAX)
+            }
+            _ => at,
         }
     }
 
@@ -156,8 +172,7 @@ impl Measure {
         if conductor.shards[index].standing != Standing::Running {
             return Ok(None);
         }
-        let over = conductor.load_is_over();
-        let mut again_after = if over { polling_interval(conductor.shards.len()) } else { self.interval };
+        let mut at_once = false;
         match answered.ask.call {
             Call::Clock => {
                 if conductor.shards[index].take_clock(answered) {
@@ -169,10 +184,16 @@ impl Measure {
             Call::Snapshot(_, detail, _) => {
                 let snapshot = answered.reply.and_then(Reply::snapshot);
                 let shard = &conductor.shards[index];
-                let asks = shard.stands_still || shard.unheard || matches!(snapshot, Err(CallError::Refused(_)));
-                if conductor.take_snapshot(index, detail, snapshot) {
-                    again_after = Duration::ZERO;
+                let refusal = snapshot.as_ref().err().and_then(CallError::refusal);
+                if detail == Detail::Full && !shard.is_done() && refusal == Some(RefusalCode::WrongPhase) {
+                    // It still has requests in flight.
+                    let from = shard.seconds.next();
+                    conductor.call(index, Call::Snapshot(conductor.config.trial, Detail::Live, from));
+                    return Ok(None);
                 }
+                let (stood_still, asks) = (shard.stands_still, shard.unheard || refusal.is_some());
+                at_once = conductor.take_snapshot(index, detail, snapshot);
+                let asks = asks || (stood_still && !at_once);
                 if asks && conductor.shards[index].standing == Standing::Running {
                     conductor.call(index, Call::State);
                     return Ok(None);
@@ -192,7 +213,8 @@ impl Measure {
         }
         match &shard.standing {
             Standing::Running => {
-                self.due.insert((conductor.now + again_after, index));
+                let at = if at_once { conductor.now } else { self.next_poll(conductor, index) };
+                self.due.insert((at, index));
             }
             Standing::Failed(failure) => return Err(Ending::Failed(shard.failed_in_trial(failure))),
             Standing::Lost(why) => tracing::warn!(shard = index, why, "shard lost"),
@@ -338,13 +360,15 @@ impl Conductor {
         self.end_at().is_some_and(|end| self.clock() >= end)
     }
 
+    /// When the shards send their last requests according to the plan.
+    fn load_ends_at(&self) -> Option<Duration> {
+        let in_flight = nanoseconds(Duration::from_nanos(self.config.plan.timeouts.request_nanoseconds));
+        self.end_at().map(|end| duration(end.saturating_sub(in_flight)))
+    }
+
     /// The trial's stage after the start.
     pub fn stage(&self) -> ConductStage {
-        let done = self
-            .shards
-            .iter()
-            .filter(|shard| shard.standing == Standing::Running)
-            .all(|shard| shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done));
+        let done = self.shards.iter().filter(|shard| shard.standing == Standing::Running).all(Shard::is_done);
         if done || self.load_is_over() { ConductStage::Collecting } else { ConductStage::Running }
     }
 
@@ -354,10 +378,7 @@ impl Conductor {
         if index != 0 || !self.config.plan.measurement.server_stats {
             return true;
         }
-        let over = |shard: &Shard| {
-            shard.standing != Standing::Running
-                || shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
-        };
+        let over = |shard: &Shard| shard.standing != Standing::Running || shard.is_done();
         let late = self.end_at().is_some_and(|end| self.clock() >= end.saturating_add(nanoseconds(OTHERS)));
         late || self.shards.iter().skip(1).all(over)
     }
@@ -365,7 +386,14 @@ impl Conductor {
     /// The detail of the shard's next snapshot. Seconds that take several answers do not come with as many full ones.
     fn detail(&self, index: usize) -> Detail {
         let shard = &self.shards[index];
-        let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
+        let done = shard.is_done() || self.is_probably_done(shard);
         if done && !shard.seconds.more() && self.is_its_turn(index) { Detail::Full } else { Detail::Live }
+    }
+
+    /// Whether the load has ended since the shard's last snapshot. A shard that was silent may need several answers for its seconds.
+    fn is_probably_done(&self, shard: &Shard) -> bool {
+        let ended = self.load_ends_at().filter(|end| self.now >= *end);
+        let before = ended.is_some_and(|end| duration(shard.snapshot_at) < end);
+        before && shard.snapshot.is_some() && shard.unreachable.is_none()
     }
 }

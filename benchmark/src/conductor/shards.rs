@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
-use redisbench_wire::snapshot::{Snapshot, Window};
+use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::{ClockEstimate, nanoseconds};
@@ -79,6 +79,11 @@ impl Shard {
         let warmup = warmup.map(|window| window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds));
         let sooner = self.plan.warmup_nanoseconds.saturating_sub(warmup.unwrap_or(u64::MAX));
         planned_length(&self.plan).saturating_sub(Duration::from_nanos(sooner))
+    }
+
+    /// Whether every request has an outcome, according to the last snapshot.
+    pub fn is_done(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
     }
 
     /// Applies the reply to [`super::Call::Clock`]. Returns false if it failed.

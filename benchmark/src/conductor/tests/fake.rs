@@ -48,6 +48,8 @@ pub struct FakeShard {
     pub misses: Vec<u32>,
     /// Delay of its first request.
     pub starts_late_by: Duration,
+    /// Time from the end of its load until it has finished.
+    pub drains_for: Duration,
     /// Maximum number of seconds in one answer.
     pub seconds_in_an_answer: usize,
 
@@ -121,7 +123,9 @@ impl FakeShard {
         } else if self.aborted_at.is_some() {
             ShardPhase::Finished
         } else if self.accepted.is_some() {
-            if now < self.window().measure_to_nanoseconds { ShardPhase::Running } else { ShardPhase::Finished }
+            let drains_for = u64::try_from(self.drains_for.as_nanos()).unwrap();
+            let end = self.window().measure_to_nanoseconds + drains_for;
+            if now < end { ShardPhase::Running } else { ShardPhase::Finished }
         } else if self.arms_after.is_some_and(|after| self.virtual_time(now) >= *planned_at + after) {
             ShardPhase::Armed
         } else {
@@ -173,7 +177,8 @@ impl FakeShard {
                 ShardPhase::Finished => Stage::Done,
                 _ if now < window.start_nanoseconds => Stage::Waiting,
                 _ if now < window.measure_from_nanoseconds => Stage::Warmup,
-                _ => Stage::Measuring,
+                _ if now < window.measure_to_nanoseconds => Stage::Measuring,
+                _ => Stage::Draining,
             },
             aborted: self.aborted_at.is_some(),
             window: Window {

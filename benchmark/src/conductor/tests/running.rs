@@ -1,13 +1,16 @@
 //! Tests from the start to the outcome.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::Stage;
 use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
-use super::super::{ConductStage, Ending, Failure, Outcome, ResultMemory, ShardPresence};
+use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence};
 use super::{MEASURED, OnLost, Rig, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
 use crate::measurement::parts::histogram_bytes;
@@ -78,6 +81,57 @@ fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
     let outcome = rig.complete(1);
     assert!(outcome.shards[1].lost.as_ref().unwrap().contains("no final snapshot within 120 s"));
     assert!(rig.since(begun) >= MEASURED + rig.config.limits.collect);
+}
+
+/// A rig with a load of six seconds. Shard 0 also reads the servers' counters.
+fn short_load(count: u32) -> Rig {
+    let mut rig = Rig::new(count);
+    let plan = rig.plan();
+    plan.warmup_nanoseconds = 1_000_000_000;
+    plan.bound = Bound::Duration { nanoseconds: 5_000_000_000 };
+    plan.measurement.server_stats = true;
+    rig
+}
+
+/// Conducts until the load of `rig` is ordered. Returns when it ends.
+fn end_of_load(rig: &mut Rig) -> Duration {
+    rig.until(|progress| progress.stage == ConductStage::Running);
+    rig.shards.true_start(0) + Duration::from_secs(6)
+}
+
+#[test]
+fn all_results_arrive_soon_after_the_end_of_the_load() {
+    for (count, milliseconds) in [(3, 500), (500, 1_500)] {
+        let mut rig = short_load(count);
+        let end = end_of_load(&mut rig);
+        let (shards, snapshots) = (Arc::clone(&rig.shards), Rc::new(Cell::new(0)));
+        let counted = Rc::clone(&snapshots);
+        rig.lie = Some(Box::new(move |_, reply| {
+            let late = shards.now() > end && matches!(reply, Ok(Reply::Snapshot(_)));
+            counted.set(counted.get() + u32::from(late));
+            reply
+        }));
+        let outcome = rig.complete(1);
+        assert!(rig.since(end) < Duration::from_millis(milliseconds), "{count} shards: {:?}", rig.since(end));
+        assert_eq!(succeeded(&outcome), vec![5_000; outcome.shards.len()]);
+        assert!((0..count).all(|shard| rig.shards.shard(shard).fulls == 1));
+        // The full one alone, except of shard 0 and of shards that were being polled at the end.
+        assert!(snapshots.get() < count + 10, "{} snapshots of {count} shards", snapshots.get());
+    }
+}
+
+#[test]
+fn a_shard_with_requests_in_flight_at_the_end_is_asked_again() {
+    let mut rig = short_load(3);
+    rig.shards.shard(1).drains_for = Duration::from_millis(700);
+    let end = end_of_load(&mut rig);
+    rig.run_until(|rig| {
+        assert_eq!((rig.progress.shards.unreachable, rig.progress.shards.lost), (0, 0));
+        rig.outcome.is_some()
+    });
+    assert!(rig.since(end) < Duration::from_millis(1_300), "{:?}", rig.since(end));
+    assert_eq!(succeeded(&rig.complete(1)), [5_000; 3]);
+    assert_eq!([0, 1, 2].map(|shard| rig.shards.shard(shard).fulls), [1; 3]);
 }
 
 #[test]
