@@ -14,7 +14,7 @@ use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::trial::{Conductor, Step};
-use super::{Call, CallError, ConductStage, Ending, Failure, Reply, ShardPresence, Unreachable, reason};
+use super::{Call, CallError, ConductStage, Ending, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 use crate::api::spec::OnLost;
 
 /// A conductor that wakes this late was suspended: its process or its machine was stopped.
@@ -22,6 +22,9 @@ const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// How long after the end of the load shard 0 waits for the other shards before it is asked for the servers' counters.
 const OTHERS: Duration = Duration::from_secs(3);
+
+/// Finished shards are published at most this often. The counts cost a look at every shard.
+const COUNTS_EVERY: Duration = Duration::from_millis(200);
 
 /// How measuring ended.
 #[derive(Clone, Copy)]
@@ -42,7 +45,14 @@ pub struct Measure {
     /// The end of the warm-up, while it is being ordered. No poll begins meanwhile.
     order: Option<Broadcast>,
     publish_at: Duration,
+    /// When a shard that has finished is published.
+    counts_at: Option<Duration>,
+    counted_at: Duration,
     stood_still: Duration,
+    /// As of the last change of a standing.
+    counts: ShardCounts,
+    /// A standing may have changed since.
+    changed: bool,
     known_lost: u32,
 }
 
@@ -59,7 +69,11 @@ impl Measure {
             due: (0..shards).map(|index| (at(index), index)).collect(),
             order: None,
             publish_at: now + interval,
+            counts_at: None,
+            counted_at: Duration::ZERO,
             stood_still: Duration::ZERO,
+            counts: ShardCounts::default(),
+            changed: true,
             known_lost: 0,
         }
     }
@@ -84,20 +98,25 @@ impl Measure {
         }
         if conductor.news {
             conductor.observe_presence_after_start();
+            self.changed = true;
         }
         // A rough start may have become precise in the meantime.
         let give_up_at = conductor.give_up_at() + self.stood_still;
         if now >= give_up_at {
             conductor.give_up();
+            self.changed = true;
         }
-        let lost = shards::count(&conductor.shards).lost;
-        if lost > self.known_lost && !conductor.start_is_a_guess() {
+        if std::mem::take(&mut self.changed) {
+            self.counts = shards::count(&conductor.shards);
+        }
+        if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
             if conductor.on_lost()? {
                 return Ok(Some(Measured::Again));
             }
-            self.known_lost = lost;
+            self.known_lost = self.counts.lost;
         }
-        if !conductor.shards.iter().any(|shard| shard.standing == Standing::Running) {
+        if self.counts.running == 0 {
+            conductor.publish_counts(conductor.stage());
             return conductor.all_over().map(Some);
         }
         if let Some(order) = &mut self.order {
@@ -122,8 +141,19 @@ impl Measure {
                 }
             }
         }
+        self.publish_counts(conductor);
         conductor.out.wake_by(if self.order.is_none() { self.publish_at.min(give_up_at) } else { give_up_at });
         Ok(None)
+    }
+
+    /// Publishes the counts if a shard has finished and it is time.
+    fn publish_counts(&mut self, conductor: &mut Conductor) {
+        let Some(at) = self.counts_at else { return };
+        if conductor.now < at {
+            return conductor.out.wake_by(at);
+        }
+        conductor.publish_counts(conductor.stage());
+        (self.counts_at, self.counted_at) = (None, conductor.now);
     }
 
     fn publish(&mut self, conductor: &mut Conductor) {
@@ -217,8 +247,14 @@ impl Measure {
                 self.due.insert((at, index));
             }
             Standing::Failed(failure) => return Err(Ending::Failed(shard.failed_in_trial(failure))),
-            Standing::Lost(why) => tracing::warn!(shard = index, why, "shard lost"),
-            _ => conductor.publish_counts(conductor.stage()),
+            Standing::Lost(why) => {
+                tracing::warn!(shard = index, why, "shard lost");
+                self.changed = true;
+            }
+            _ => {
+                self.changed = true;
+                self.counts_at = Some(self.counted_at + COUNTS_EVERY);
+            }
         }
         Ok(None)
     }
@@ -256,9 +292,9 @@ impl Conductor {
                     let done = new.stage == Stage::Done;
                     // Only a shard that accepted the start has such a snapshot.
                     shard.unheard = false;
-                    shard.keep(new);
                     shard.snapshot_at = now;
-                    let more = shard.seconds.more();
+                    self.keep(index, new);
+                    let more = self.shards[index].seconds.more();
                     if done && !more && detail == Detail::Full {
                         self.finish_shard(index);
                     }

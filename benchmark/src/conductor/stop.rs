@@ -121,8 +121,8 @@ fn fetched(conductor: &mut Conductor, answered: Answered) {
     let shard = &mut conductor.shards[index];
     shard.unreachable = None;
     if replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, conductor.attempt) == Ok(true) {
-        shard.keep(snapshot);
-        if shard.seconds.more() {
+        conductor.keep(index, snapshot);
+        if conductor.shards[index].seconds.more() {
             fetch(conductor, index);
         } else {
             conductor.finish_shard(index);

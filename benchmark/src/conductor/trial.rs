@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redisbench_wire::Probe;
 use redisbench_wire::plan::TrialPlan;
+use redisbench_wire::snapshot::Snapshot;
 
 use super::clock::nanoseconds;
 use super::event::{Action, Ask, Event, Now};
@@ -41,6 +42,8 @@ pub struct Conductor {
     /// As last published.
     pub published: Progress,
     pub shards: Vec<Shard>,
+    /// The longest [`Shard::length`].
+    longest: Duration,
     pub attempt: u32,
     /// No shard has a connection of the previous trial.
     pub drained: bool,
@@ -114,6 +117,7 @@ impl Conductor {
             start_is_rough: false,
             clock_uncertainty: None,
             config,
+            longest: longest(&shards),
             shards,
         }
     }
@@ -186,6 +190,7 @@ impl Conductor {
     /// Voids the attempt: shards keep process and plan.
     pub fn give_up_attempt(&mut self) {
         self.shards.iter_mut().for_each(Shard::give_up_attempt);
+        self.longest = longest(&self.shards);
         (self.parts, self.kept) = (Parts::default(), Some(Kept::default()));
         self.start_at = None;
         self.start_at_unix_nanoseconds = None;
@@ -198,8 +203,17 @@ impl Conductor {
 
     /// Planned end of every shard's load, on the conductor's clock.
     pub fn end_at(&self) -> Option<i64> {
-        let longest = self.shards.iter().map(Shard::length).max().unwrap_or_default();
-        self.start_at.map(|start| start.saturating_add(nanoseconds(longest)))
+        self.start_at.map(|start| start.saturating_add(nanoseconds(self.longest)))
+    }
+
+    /// Replaces the shard's snapshot, which may end the warm-up earlier than planned.
+    pub fn keep(&mut self, index: usize, snapshot: Snapshot) {
+        let shard = &mut self.shards[index];
+        let before = shard.length();
+        shard.keep(snapshot);
+        if shard.length() != before {
+            self.longest = longest(&self.shards);
+        }
     }
 
     /// Publishes the trial's progress with the merged picture.
@@ -334,6 +348,10 @@ impl Conductor {
             cleanup: None,
         }
     }
+}
+
+fn longest(shards: &[Shard]) -> Duration {
+    shards.iter().map(Shard::length).max().unwrap_or_default()
 }
 
 /// Names of the operations that shards count separately, or one empty name if they do not.

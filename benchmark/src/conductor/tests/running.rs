@@ -1,6 +1,7 @@
 //! Tests from the start to the outcome.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,8 +112,14 @@ fn all_results_arrive_soon_after_the_end_of_the_load() {
             counted.set(counted.get() + u32::from(late));
             reply
         }));
+        let mut finished = BTreeSet::new();
+        rig.run_until(|rig| {
+            finished.insert(rig.progress.shards.finished);
+            rig.outcome.is_some()
+        });
         let outcome = rig.complete(1);
         assert!(rig.since(end) < Duration::from_millis(milliseconds), "{count} shards: {:?}", rig.since(end));
+        assert!(finished.len() < 12, "published too often: {finished:?}");
         assert_eq!(succeeded(&outcome), vec![5_000; outcome.shards.len()]);
         assert!((0..count).all(|shard| rig.shards.shard(shard).fulls == 1));
         // The full one alone, except of shard 0 and of shards that were being polled at the end.
