@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub shard: u32,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The shard's monotonic clock when the snapshot was taken.
+    /// The shard's monotonic clock, read while the call was answered. The conductor uses it as a [`crate::ClockReading`].
     pub taken_nanoseconds: u64,
     /// The stage of the trial.
     pub stage: Stage,

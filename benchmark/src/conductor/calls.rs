@@ -59,6 +59,13 @@ pub enum Unreachable {
     NoMemory(std::time::Duration),
 }
 
+impl Unreachable {
+    /// Whether no process replied, so that another call now would only wait for another timeout.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::DialTimedOut(_) | Self::Connection(_) | Self::TimedOut(_))
+    }
+}
+
 impl CallError {
     /// Whether another conductor has taken over.
     pub fn is_stale_epoch(&self) -> bool {

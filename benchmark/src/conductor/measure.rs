@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redisbench_wire::snapshot::{Snapshot, Stage};
-use redisbench_wire::{Detail, RefusalCode, ShardState};
+use redisbench_wire::{ClockReading, Detail, RefusalCode, ShardState};
 
 use super::broadcast::Broadcast;
-use super::clock::{duration, nanoseconds};
+use super::clock::{ClockEstimate, duration, nanoseconds};
 use super::event::{Answered, Event};
 use super::intervals::{DRAIN, RESTARTS, draining_interval, result_step, snapshot_interval};
 use super::settle::{Settled, unacknowledged};
@@ -161,14 +161,16 @@ impl Measure {
         self.publish_at = conductor.now + self.interval;
     }
 
-    /// Polls the running shards that are due: their clocks, snapshots, and states if the snapshots do not advance.
+    /// Polls the running shards that are due: their snapshots, and their states if the snapshots do not advance.
     fn poll(&mut self, conductor: &mut Conductor) {
         let now = conductor.now;
         while self.due.first().is_some_and(|(at, _)| *at <= now)
             && let Some((_, index)) = self.due.pop_first()
         {
-            match conductor.ask(index, Call::Clock) {
-                _ if conductor.shards[index].standing != Standing::Running => {}
+            if conductor.shards[index].standing != Standing::Running {
+                continue;
+            }
+            match conductor.ask(index, conductor.first_call(index)) {
                 Some(ask) => conductor.out.call(ask),
                 None => {
                     self.due.insert((self.next_poll(conductor, index), index));
@@ -206,13 +208,13 @@ impl Measure {
         match answered.ask.call {
             Call::Clock => {
                 if conductor.shards[index].take_clock(answered) {
-                    let (detail, from) = (conductor.detail(index), conductor.shards[index].seconds.next());
-                    conductor.call(index, Call::Snapshot(conductor.config.trial, detail, from));
+                    conductor.call(index, conductor.snapshot_call(index));
                     return Ok(None);
                 }
             }
             Call::Snapshot(_, detail, _) => {
-                let snapshot = answered.reply.and_then(Reply::snapshot);
+                let Answered { sent, received, reply, .. } = answered;
+                let snapshot = reply.and_then(Reply::snapshot);
                 let shard = &conductor.shards[index];
                 let refusal = snapshot.as_ref().err().and_then(CallError::refusal);
                 if detail == Detail::Full && !shard.is_done() && refusal == Some(RefusalCode::WrongPhase) {
@@ -221,9 +223,10 @@ impl Measure {
                     conductor.call(index, Call::Snapshot(conductor.config.trial, Detail::Live, from));
                     return Ok(None);
                 }
-                let (stood_still, asks) = (shard.stands_still, shard.unheard || refusal.is_some());
-                at_once = conductor.take_snapshot(index, detail, snapshot);
-                let asks = asks || (stood_still && !at_once);
+                let silent = matches!(&snapshot, Err(CallError::Unreachable(how)) if how.is_silence());
+                let (stood_still, unheard) = (shard.stands_still, shard.unheard);
+                at_once = conductor.take_snapshot(index, detail, snapshot, (sent, received));
+                let asks = refusal.is_some() || (!silent && (unheard || (stood_still && !at_once)));
                 if asks && conductor.shards[index].standing == Standing::Running {
                     conductor.call(index, Call::State);
                     return Ok(None);
@@ -279,8 +282,14 @@ fn torn(conductor: &Conductor, why: &str) -> Result<Measured, Ending> {
 }
 
 impl Conductor {
-    /// Keeps a new snapshot. Returns whether the next one is due at once.
-    fn take_snapshot(&mut self, index: usize, detail: Detail, snapshot: Result<Snapshot, CallError>) -> bool {
+    /// Keeps a new snapshot, from a call that was sent and answered at these times. Returns whether the next one is due at once.
+    fn take_snapshot(
+        &mut self,
+        index: usize,
+        detail: Detail,
+        snapshot: Result<Snapshot, CallError>,
+        (sent, received): (Duration, Duration),
+    ) -> bool {
         let (now, turn) = (self.clock(), self.is_its_turn(index));
         let shard = &mut self.shards[index];
         shard.unreachable = None;
@@ -293,6 +302,10 @@ impl Conductor {
                     // Only a shard that accepted the start has such a snapshot.
                     shard.unheard = false;
                     shard.snapshot_at = now;
+                    if !done {
+                        let reading = ClockReading { monotonic_nanoseconds: new.taken_nanoseconds };
+                        shard.exchange_clock(sent, received, reading);
+                    }
                     self.keep(index, new);
                     let more = self.shards[index].seconds.more();
                     if done && !more && detail == Detail::Full {
@@ -417,6 +430,23 @@ impl Conductor {
         let over = |shard: &Shard| shard.standing != Standing::Running || shard.is_done();
         let late = self.end_at().is_some_and(|end| self.clock() >= end.saturating_add(nanoseconds(OTHERS)));
         late || self.shards.iter().skip(1).all(over)
+    }
+
+    /// The first call of the shard's next poll.
+    fn first_call(&self, index: usize) -> Call {
+        if self.needs_clock(&self.shards[index]) { Call::Clock } else { self.snapshot_call(index) }
+    }
+
+    /// Whether the next poll begins with a clock exchange. A snapshot is one too, but its round trip is longer, so the time of the first send
+    /// gets an exchange of its own.
+    fn needs_clock(&self, shard: &Shard) -> bool {
+        let started = || self.start_at.is_some_and(|start| self.clock() > start);
+        let vague = |clock: ClockEstimate| clock.half_round_trip() > self.config.limits.max_start_skew / 2;
+        shard.clock.is_none() || shard.first_send.map_or_else(started, |(_, clock)| vague(clock))
+    }
+
+    fn snapshot_call(&self, index: usize) -> Call {
+        Call::Snapshot(self.config.trial, self.detail(index), self.shards[index].seconds.next())
     }
 
     /// The detail of the shard's next snapshot. Seconds that take several answers do not come with as many full ones.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
-use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
+use redisbench_wire::{ClockReading, Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::{ClockEstimate, nanoseconds};
 use super::event::Answered;
@@ -90,14 +90,19 @@ impl Shard {
     pub fn take_clock(&mut self, Answered { sent, received, reply, .. }: Answered) -> bool {
         match reply {
             Ok(Reply::Clock(reading)) => {
-                let estimate = ClockEstimate::from_exchange(nanoseconds(sent), nanoseconds(received), reading);
-                self.clock = Some(ClockEstimate::better(self.clock, estimate));
+                self.exchange_clock(sent, received, reading);
                 return true;
             }
             Ok(_) => {}
             Err(error) => self.unreachable = error.unreachable(),
         }
         false
+    }
+
+    /// Applies a reading of its clock from a call that was sent and answered at these times.
+    pub fn exchange_clock(&mut self, sent: Duration, received: Duration, reading: ClockReading) {
+        let estimate = ClockEstimate::from_exchange(nanoseconds(sent), nanoseconds(received), reading);
+        self.clock = Some(ClockEstimate::better(self.clock, estimate));
     }
 
     pub fn new(plan: ShardPlan, hash: String) -> Self {

@@ -14,7 +14,9 @@ mod taking_over;
 mod thresholds;
 mod trials;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -310,6 +312,22 @@ impl Rig {
         self.config.epoch += 1;
         self.config.resume = self.journal.written.last().map(|(record, _)| *record);
         self.progress = Progress::default();
+    }
+
+    /// Counts the replies with a clock, and those with a snapshot, from now on.
+    fn count_replies(&mut self) -> Rc<Cell<[u32; 2]>> {
+        let counts = Rc::new(Cell::new([0; 2]));
+        let counted = Rc::clone(&counts);
+        self.lie = Some(Box::new(move |_, reply| {
+            let [clocks, snapshots] = counted.get();
+            counted.set(match &reply {
+                Ok(Reply::Clock(_)) => [clocks + 1, snapshots],
+                Ok(Reply::Snapshot(_)) => [clocks, snapshots + 1],
+                _ => [clocks, snapshots],
+            });
+            reply
+        }));
+        counts
     }
 
     fn attempts(&self) -> Vec<u32> {

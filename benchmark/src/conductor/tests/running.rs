@@ -101,6 +101,20 @@ fn end_of_load(rig: &mut Rig) -> Duration {
 }
 
 #[test]
+fn a_poll_is_one_call_once_the_first_send_is_known() {
+    let mut rig = Rig::new(3);
+    rig.until(|progress| progress.stage == ConductStage::Running);
+    let replies = rig.count_replies();
+    rig.until_measuring();
+    let [clocks, before] = replies.get();
+    assert_eq!(clocks, 3, "one for each shard after the start");
+    rig.pass(Duration::from_secs(10));
+    let [clocks, snapshots] = replies.get();
+    assert_eq!(clocks, 3);
+    assert!((27..=31).contains(&(snapshots - before)), "{} snapshots in 10 s", snapshots - before);
+}
+
+#[test]
 fn all_results_arrive_soon_after_the_end_of_the_load() {
     for (count, milliseconds) in [(3, 500), (500, 1_500)] {
         let mut rig = short_load(count);

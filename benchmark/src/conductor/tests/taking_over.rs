@@ -61,6 +61,19 @@ fn one_slow_exchange_at_first_does_not_blur_the_clocks_for_good() {
 }
 
 #[test]
+fn a_snapshot_is_also_an_exchange_of_clocks() {
+    let mut rig = successor(2);
+    rig.shards.shard(0).round_trip = Duration::from_millis(12);
+    rig.until(|progress| progress.start_skew.is_some());
+    assert!(rig.progress.clock_uncertainty.unwrap() >= Duration::from_millis(5));
+    rig.shards.shard(0).round_trip = Duration::from_millis(2);
+    let replies = rig.count_replies();
+    let outcome = rig.complete(1);
+    assert!(outcome.clock_uncertainty.unwrap() <= Duration::from_millis(2), "{:?}", outcome.clock_uncertainty);
+    assert_eq!(replies.get()[0], 0, "no clock was read separately");
+}
+
+#[test]
 fn while_preparing_the_plan_is_handed_over_again() {
     let mut rig = Rig::new(3);
     rig.shards.shard(1).arms_after = Some(Duration::from_secs(20));
