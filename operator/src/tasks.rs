@@ -20,7 +20,8 @@ use prometheus_client::metrics::counter::Counter;
 use redisbench_benchmark::api::status::{Artifact, ComparisonResult};
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    CallCounts, ConductorConfig, Control, Progress, ResultMemory, ShardCalls, ShardPresence, conduct, release,
+    CallCounts, ConductorConfig, Control, PolledShards, Progress, ResultMemory, ShardCalls, ShardPresence, conduct,
+    release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
@@ -80,6 +81,8 @@ pub struct TaskRegistry {
     calls: Arc<CallCounts>,
     /// For the final snapshots of all benchmarks.
     memory: Arc<ResultMemory>,
+    /// The shards of all benchmarks that are polled.
+    polled: Arc<PolledShards>,
     /// Changed only under the lock of `entries`.
     closed: Arc<AtomicBool>,
     runner: Runner,
@@ -264,6 +267,11 @@ impl TaskRegistry {
     /// The memory for final snapshots.
     pub fn memory(&self) -> Arc<ResultMemory> {
         self.memory.clone()
+    }
+
+    /// The shards that are polled.
+    pub fn polled(&self) -> Arc<PolledShards> {
+        self.polled.clone()
     }
 
     pub fn merges(&self) -> u64 {

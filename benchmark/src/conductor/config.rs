@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redisbench_wire::plan::TrialPlan;
 
-use super::{Endpoint, ResultMemory};
+use super::{Endpoint, PolledShards, ResultMemory};
 use crate::api::Threshold;
 use crate::api::Validated;
 use crate::api::spec::OnLost;
@@ -45,6 +45,8 @@ pub struct ConductorConfig {
     pub wall_clock: WallClock,
     /// Memory for final snapshots, shared with other conductors.
     pub memory: Arc<ResultMemory>,
+    /// Shards that are polled, shared with other conductors.
+    pub polled: Arc<PolledShards>,
 }
 
 impl ConductorConfig {
@@ -72,6 +74,7 @@ impl ConductorConfig {
             probe: (spec.plan.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
             wall_clock: WallClock::default(),
             memory: Arc::default(),
+            polled: Arc::default(),
         }
     }
 }

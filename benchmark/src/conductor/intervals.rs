@@ -18,17 +18,19 @@ pub const DRAIN: Duration = Duration::from_millis(100);
 
 /// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
 pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
-    Duration::from_secs(2).max(worst_round_trip * 4).max(per_shard(shards))
+    Duration::from_secs(2).max(worst_round_trip * 4).max(reach_all(shards))
 }
 
-/// Interval of snapshots of each shard. The calls are spread over it.
-pub fn snapshot_interval(shards: usize) -> Duration {
-    Duration::from_secs(1).max(per_shard(shards))
+/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`. The calls are spread over it. A small trial does
+/// not wait for large ones. At most 20 s: a shard without a call for `safety.unattended`, at least a minute, stops its load.
+pub fn snapshot_interval(own: usize, all: usize) -> Duration {
+    let shared = Duration::from_micros(500) * count(all);
+    shared.min(reach_all(own)).clamp(Duration::from_secs(1), Duration::from_secs(20))
 }
 
 /// Interval of polling shards while they prepare.
 pub fn polling_interval(shards: usize) -> Duration {
-    Duration::from_millis(200).max(per_shard(shards))
+    Duration::from_millis(200).max(reach_all(shards))
 }
 
 /// Time between asking two shards for their results: enough to process one, but at most 3 s for all shards.
@@ -48,7 +50,8 @@ pub fn planned_length(plan: &TrialPlan) -> Duration {
         + Duration::from_nanos(plan.timeouts.request_nanoseconds)
 }
 
-fn per_shard(shards: usize) -> Duration {
+/// Time for one call to every shard, even on a busy machine.
+pub fn reach_all(shards: usize) -> Duration {
     Duration::from_millis(10) * count(shards)
 }
 
@@ -69,9 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_keep_to_a_hundred_shards_a_second() {
-        assert_eq!(snapshot_interval(3), Duration::from_secs(1));
-        assert_eq!(snapshot_interval(2000), Duration::from_secs(20));
+    fn snapshots_keep_to_two_thousand_shards_a_second() {
+        let alone = [3, 2000, 5000, 100_000].map(|shards| snapshot_interval(shards, shards));
+        assert_eq!(alone, [1_000, 1_000, 2_500, 20_000].map(Duration::from_millis));
+        let among_many = [40, 400, 2000].map(|own| snapshot_interval(own, 40_000));
+        assert_eq!(among_many, [1_000, 4_000, 20_000].map(Duration::from_millis));
     }
 
     #[test]

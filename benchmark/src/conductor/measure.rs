@@ -1,6 +1,7 @@
 //! From the start until every shard has delivered its final snapshot or is lost.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::snapshot::{Snapshot, Stage};
@@ -9,7 +10,8 @@ use redisbench_wire::{ClockReading, Detail, RefusalCode, ShardState};
 use super::broadcast::Broadcast;
 use super::clock::{ClockEstimate, duration, nanoseconds};
 use super::event::{Answered, Event};
-use super::intervals::{DRAIN, RESTARTS, draining_interval, result_step, snapshot_interval};
+use super::intervals::{DRAIN, RESTARTS, draining_interval, result_step};
+use super::polled::Share;
 use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
@@ -39,7 +41,8 @@ pub enum Measured {
 
 /// Takes snapshots until the end.
 pub struct Measure {
-    interval: Duration,
+    /// Its part of all polls.
+    share: Share,
     /// The next poll of each shard that is not being polled.
     due: BTreeSet<(Duration, usize)>,
     /// The end of the warm-up, while it is being ordered. No poll begins meanwhile.
@@ -61,11 +64,12 @@ impl Measure {
     pub fn begin(conductor: &mut Conductor) -> Self {
         conductor.news = true;
         let (now, shards) = (conductor.now, conductor.shards.len());
-        let interval = snapshot_interval(shards);
+        let share = Share::of(Arc::clone(&conductor.config.polled), shards);
+        let interval = share.interval();
         let step = interval / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
-        let at = |index| now + step * u32::try_from(index).unwrap_or(u32::MAX);
+        let at = |index| due_at(conductor, index, now + step * u32::try_from(index).unwrap_or(u32::MAX));
         Self {
-            interval,
+            share,
             due: (0..shards).map(|index| (at(index), index)).collect(),
             order: None,
             publish_at: now + interval,
@@ -158,7 +162,7 @@ impl Measure {
 
     fn publish(&mut self, conductor: &mut Conductor) {
         conductor.publish(conductor.stage());
-        self.publish_at = conductor.now + self.interval;
+        self.publish_at = conductor.now + self.share.interval();
     }
 
     /// Polls the running shards that are due: their snapshots, and their states if the snapshots do not advance.
@@ -182,20 +186,11 @@ impl Measure {
         }
     }
 
-    /// When a shard that was polled now is polled next. A poll that would be due after the end of the load waits for the end, and follows
-    /// soon after it.
+    /// When a shard that was polled now is polled next.
     fn next_poll(&self, conductor: &Conductor, index: usize) -> Duration {
-        let (now, shards) = (conductor.now, conductor.shards.len());
-        let at = now + self.interval;
-        match conductor.load_ends_at() {
-            Some(end) if now >= end => now + draining_interval(shards),
-            Some(end) if at > end => {
-                // Shard 0 comes last, because it may have to wait for the others.
-                let place = (index + shards - 1) % shards;
-                end + DRAIN + result_step(shards) * u32::try_from(place).unwrap_or(u32::MAX)
-            }
-            _ => at,
-        }
+        let over = conductor.load_ends_at().is_some_and(|end| conductor.now >= end);
+        let pause = if over { draining_interval(conductor.shards.len()) } else { self.share.interval() };
+        due_at(conductor, index, conductor.now + pause)
     }
 
     /// Applies a reply of a running shard. Makes the next call of its poll, or schedules the next poll.
@@ -260,6 +255,19 @@ impl Measure {
             }
         }
         Ok(None)
+    }
+}
+
+/// When a shard is polled that is due at `at`. Polls that would be due after the end of the load follow soon after it.
+fn due_at(conductor: &Conductor, index: usize, at: Duration) -> Duration {
+    let shards = conductor.shards.len();
+    match conductor.load_ends_at() {
+        Some(end) if conductor.now < end && end < at => {
+            // Shard 0 comes last, because it may have to wait for the others.
+            let place = (index + shards - 1) % shards;
+            end + DRAIN + result_step(shards) * u32::try_from(place).unwrap_or(u32::MAX)
+        }
+        _ => at,
     }
 }
 
@@ -437,8 +445,8 @@ impl Conductor {
         if self.needs_clock(&self.shards[index]) { Call::Clock } else { self.snapshot_call(index) }
     }
 
-    /// Whether the next poll begins with a clock exchange. A snapshot is one too, but its round trip is longer, so the time of the first send
-    /// gets an exchange of its own.
+    /// Whether the next poll begins with a clock exchange. A snapshot is one too, but its round trip is longer, so the time of the first
+    /// send gets an exchange of its own.
     fn needs_clock(&self, shard: &Shard) -> bool {
         let started = || self.start_at.is_some_and(|start| self.clock() > start);
         let vague = |clock: ClockEstimate| clock.half_round_trip() > self.config.limits.max_start_skew / 2;

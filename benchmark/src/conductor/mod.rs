@@ -20,6 +20,7 @@ mod live;
 mod machine;
 mod measure;
 mod outbox;
+mod polled;
 mod prepare;
 mod probe;
 mod progress;
@@ -48,5 +49,6 @@ pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, QUEUED, ShardPresence, StartRecord, WallClock,
 };
 pub use driver::conduct;
+pub use polled::PolledShards;
 pub use progress::{ConductStage, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart};
 pub use release::release;

@@ -7,7 +7,7 @@ use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 
 use super::broadcast::RETRY_AFTER;
 use super::event::{Answered, Event};
-use super::intervals::snapshot_interval;
+use super::intervals::reach_all;
 use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::trial::{Conductor, Step};
@@ -92,7 +92,7 @@ impl StopLoad {
             }
         }
         conductor.publish_counts(ConductStage::Collecting);
-        let within = COLLECT_STOPPED_WITHIN.max(snapshot_interval(conductor.shards.len()));
+        let within = COLLECT_STOPPED_WITHIN.max(reach_all(conductor.shards.len()));
         self.until = conductor.now + within.min(conductor.config.limits.collect);
         for index in 0..conductor.shards.len() {
             let shard = &conductor.shards[index];

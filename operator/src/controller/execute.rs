@@ -208,6 +208,7 @@ impl Executor<'_> {
             standings: self.standings(trial.index, resume),
             wall_clock: shared.environment.wall_clock.clone(),
             memory: shared.tasks.memory(),
+            polled: shared.tasks.polled(),
             ..ConductorConfig::of(&trial, &self.run.id, epoch)
         };
         let (index, of, run) = (trial.index, trial.of, self.run.clone());

@@ -11,6 +11,7 @@ use redisbench_wire::snapshot::Stage;
 use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
+use super::super::polled::Share;
 use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence};
 use super::{MEASURED, OnLost, Rig, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
@@ -115,6 +116,24 @@ fn a_poll_is_one_call_once_the_first_send_is_known() {
 }
 
 #[test]
+fn benchmarks_share_the_rate_of_snapshots() {
+    let mut rig = Rig::measuring(200);
+    let others = Share::of(Arc::clone(&rig.config.polled), 20_000);
+    // Until the polls that are already due have been made.
+    rig.pass(Duration::from_secs(2));
+    let replies = rig.count_replies();
+    rig.pass(Duration::from_secs(20));
+    let [_, slow] = replies.get();
+    drop(others);
+    rig.pass(Duration::from_secs(3));
+    let [_, before] = replies.get();
+    rig.pass(Duration::from_secs(10));
+    let fast = replies.get()[1] - before;
+    let ten_of_each = 1_800..=2_000;
+    assert!(ten_of_each.contains(&slow) && ten_of_each.contains(&fast), "{slow} in 20 s, then {fast} in 10 s");
+}
+
+#[test]
 fn all_results_arrive_soon_after_the_end_of_the_load() {
     for (count, milliseconds) in [(3, 500), (500, 1_500)] {
         let mut rig = short_load(count);
@@ -139,6 +158,19 @@ fn all_results_arrive_soon_after_the_end_of_the_load() {
         // The full one alone, except of shard 0 and of shards that were being polled at the end.
         assert!(snapshots.get() < count + 10, "{} snapshots of {count} shards", snapshots.get());
     }
+}
+
+/// The first polls of a conductor are spread over an interval, which is 4 s here.
+#[test]
+fn a_takeover_just_before_the_end_delays_no_result() {
+    let mut rig = short_load(400);
+    let _others = Share::of(Arc::clone(&rig.config.polled), 40_000);
+    let end = end_of_load(&mut rig);
+    rig.pass(end.saturating_sub(rig.now()).saturating_sub(Duration::from_secs(1)));
+    rig.succeed();
+    let outcome = rig.complete(1);
+    assert!(rig.since(end) < Duration::from_millis(1_500), "{:?}", rig.since(end));
+    assert_eq!(succeeded(&outcome), [5_000; 400]);
 }
 
 #[test]

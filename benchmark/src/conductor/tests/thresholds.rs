@@ -1,7 +1,9 @@
 //! Tests of thresholds that stop the load.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::polled::Share;
 use super::super::{Ending, reason};
 use super::{MEASURED, Rig, evicted, failure, succeeded};
 use crate::api::{Limit, Scope, Threshold};
@@ -66,11 +68,12 @@ fn a_throughput_that_is_not_kept_stops_the_load_after_some_seconds() {
     assert!(succeeded(&outcome).iter().all(|count| (5_000..9_000).contains(count)), "{:?}", succeeded(&outcome));
 }
 
-/// Beyond 100 shards, each is polled less than once a second.
+/// Beside 8,000 shards of other benchmarks, each of 400 is polled every 4 s.
 #[test]
 fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
-    for count in [1, 150, 400] {
+    for (count, others) in [(1, 0), (150, 0), (400, 8_000)] {
         let mut rig = Rig::new(count);
+        let _others = Share::of(Arc::clone(&rig.config.polled), others);
         let asked = Threshold { window: Some(Duration::from_secs(2)), ..throughput(1_000 * u64::from(count)) };
         let more = Limit::Throughput { min_per_second: 1_000 * u64::from(count) + 1 };
         rig.config.thresholds = vec![asked.clone(), Threshold { limit: more, abort_on_fail: false, ..asked }];
@@ -84,8 +87,9 @@ fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
 /// Shards are polled one after another, so no two of their snapshots are of the same instant.
 #[test]
 fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
-    for count in [1, 150, 400] {
+    for (count, others) in [(1, 0), (150, 0), (400, 8_000)] {
         let mut rig = Rig::new(count);
+        let _others = Share::of(Arc::clone(&rig.config.polled), others);
         rig.plan().node_seconds = true;
         let window = Some(Duration::from_secs(2));
         let each = |min_per_second| Threshold {
