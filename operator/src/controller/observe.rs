@@ -23,6 +23,7 @@ use crate::build::{RUN_LABEL, Run};
 use crate::tasks::ConductTask;
 
 pub use pods::JobView;
+pub(super) use pods::strip;
 
 /// How long the caches may take to fill.
 const FILL: Duration = Duration::from_secs(30);
@@ -38,6 +39,7 @@ pub struct Reads {
     /// For objects that are not cached.
     pub client: Client,
     pub jobs: Store<Job>,
+    /// Without the fields that `strip` removes.
     pub pods: Store<Pod>,
 }
 

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::observe::Reads;
+use super::observe::{Reads, strip};
 use super::{Context, Guarded, Shared, reconcile, retry};
 use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
 
@@ -67,8 +67,8 @@ impl Scope {
         let (pods, pod_writer) = store::<Pod>();
         let (wake, woken) = mpsc::channel(WAKES);
         let queue = futures::stream::select_all([
-            related(self.api(&client), job_writer, self.counted(&shared, "jobs")).boxed(),
-            related(self.api(&client), pod_writer, self.counted(&shared, "pods")).boxed(),
+            related(self.api(&client), job_writer, without_managers, self.counted(&shared, "jobs")).boxed(),
+            related(self.api(&client), pod_writer, strip, self.counted(&shared, "pods")).boxed(),
             futures::stream::unfold(woken, async |mut woken| Some((Ok(woken.recv().await?), woken)))
                 .map(|item: Result<ObjectRef<Guarded>, watcher::Error>| item.map(ReconcileRequest::from))
                 .boxed(),
@@ -115,10 +115,15 @@ impl Scope {
     }
 }
 
-/// Watches children of benchmarks, caches them, and triggers reconciliations of their benchmarks.
+fn without_managers(job: &mut Job) {
+    job.metadata.managed_fields = None;
+}
+
+/// Watches children of benchmarks, caches what `reduce` leaves of them, and triggers reconciliations of their benchmarks.
 fn related<K>(
     api: Api<K>,
     writer: Writer<K>,
+    reduce: impl FnMut(&mut K) + Send,
     count: impl Fn(bool) + Send,
 ) -> impl Stream<Item = Result<ReconcileRequest<Guarded>, watcher::Error>> + Send
 where
@@ -126,7 +131,7 @@ where
 {
     let stream = watcher(api, watcher::Config::default().labels(RUN_LABEL))
         .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear())
+        .modify(reduce)
         .reflect(writer)
         .inspect(move |event| count(event.is_ok()))
         .touched_objects();
@@ -168,12 +173,55 @@ impl Forget {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::pin::pin;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::build::Run;
     use crate::environment::Compute;
-    use crate::testing::{FakeServer, benchmark};
+    use crate::testing::{FakeServer, benchmark, pod, run};
+
+    /// A client of a server that has `items`, which never change.
+    fn listing(items: &[Value]) -> Client {
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let list = list.clone();
+            async move {
+                if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, std::io::Error>(Response::new(Body::from(list.into_bytes())))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// The pod `name` of the first shard of benchmark `cart`, with a spec.
+    fn shard(name: &str) -> Value {
+        let mut shard = pod(0, name, &json!({"phase": "Pending"}));
+        shard["metadata"]["labels"][BENCHMARK_LABEL] = "cart".into();
+        shard["spec"]["containers"] = json!([{"name": "loadgen", "image": "loadgen:1"}]);
+        shard
+    }
+
+    #[tokio::test]
+    async fn pods_are_cached_stripped() {
+        let (pods, writer) = store::<Pod>();
+        let api = Api::all(listing(&[shard("a")]));
+        let mut requests = pin!(related(api, writer, strip, |_| ()));
+        let request = requests.next().await.unwrap().unwrap();
+        assert_eq!(request.obj_ref, ObjectRef::new("cart").within("perf"));
+        tokio::select! {
+            request = requests.next() => panic!("{request:?}"),
+            ready = pods.wait_until_ready() => ready.unwrap(),
+        }
+        let cached = pods.state();
+        assert_eq!(cached[0].labels()[RUN_LABEL], run().id);
+        assert_eq!(cached[0].spec.as_ref().unwrap().containers, []);
+    }
 
     #[tokio::test]
     async fn what_vanishes_while_a_watch_is_broken_is_forgotten() {

@@ -1,15 +1,19 @@
 //! The presence of shards, from their Job and pods.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{
+    ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
-use crate::build::{CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES};
+use crate::build::{BENCHMARK_LABEL, CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES, RUN_LABEL};
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
@@ -87,6 +91,62 @@ pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool)
         .collect()
 }
 
+/// Removes the fields of a pod that neither this module nor another reader of the cache uses: a whole pod takes 10 to 15 KB.
+pub fn strip(pod: &mut Pod) {
+    let Pod { metadata, spec, status } = std::mem::take(pod);
+    pod.metadata = ObjectMeta {
+        name: metadata.name,
+        namespace: metadata.namespace,
+        uid: metadata.uid,
+        creation_timestamp: metadata.creation_timestamp,
+        deletion_timestamp: metadata.deletion_timestamp,
+        labels: entries(metadata.labels, &[BENCHMARK_LABEL, RUN_LABEL, INDEX_LABEL]),
+        annotations: entries(metadata.annotations, &[FAILURES_ANNOTATION]),
+        owner_references: items(metadata.owner_references, |owner| owner.controller == Some(true)),
+        ..ObjectMeta::default()
+    };
+    pod.spec = spec.map(|spec| PodSpec { node_name: spec.node_name, ..PodSpec::default() });
+    pod.status = status.map(|status| PodStatus {
+        phase: status.phase,
+        pod_ip: status.pod_ip,
+        reason: status.reason,
+        message: status.message,
+        conditions: items(status.conditions, |condition| is_disruption(condition) || is_unscheduled(condition)),
+        container_statuses: containers(status.container_statuses),
+        init_container_statuses: containers(status.init_container_statuses),
+        ..PodStatus::default()
+    });
+}
+
+/// The entries with these keys. None if there is none.
+fn entries(map: Option<BTreeMap<String, String>>, keys: &[&str]) -> Option<BTreeMap<String, String>> {
+    let kept: BTreeMap<_, _> = map?.into_iter().filter(|(key, _)| keys.contains(&key.as_str())).collect();
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// The items to keep, without spare capacity. None if there is none.
+fn items<T>(list: Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> Option<Vec<T>> {
+    let mut list = list?;
+    list.retain(keep);
+    list.shrink_to_fit();
+    (!list.is_empty()).then_some(list)
+}
+
+/// The containers that wait, and the load generator's if it has terminated, each with nothing but its state.
+fn containers(statuses: Option<Vec<ContainerStatus>>) -> Option<Vec<ContainerStatus>> {
+    let mut kept = items(statuses, |status| {
+        status
+            .state
+            .as_ref()
+            .is_some_and(|state| state.waiting.is_some() || (status.name == CONTAINER && state.terminated.is_some()))
+    })?;
+    for status in &mut kept {
+        let ContainerStatus { name, state, .. } = std::mem::take(status);
+        *status = ContainerStatus { name, state, ..ContainerStatus::default() };
+    }
+    Some(kept)
+}
+
 fn belongs(pod: &Pod, job: &str) -> bool {
     pod.owner_references().iter().any(|owner| owner.uid == job && owner.controller == Some(true))
 }
@@ -116,7 +176,7 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     match phase(pod) {
         "Succeeded" => return ShardPresence::Done,
         "Failed" => {
-            let disrupted = pod.metadata.deletion_timestamp.is_some() || condition(pod, "DisruptionTarget").is_some();
+            let disrupted = pod.metadata.deletion_timestamp.is_some() || conditions(pod).iter().any(is_disruption);
             return gone(failure(pod), disrupted || will_retry(pod));
         }
         _ => {}
@@ -184,9 +244,16 @@ fn failure(pod: &Pod) -> String {
     }
 }
 
-fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a k8s_openapi::api::core::v1::PodCondition> {
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+fn conditions(pod: &Pod) -> &[PodCondition] {
+    pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
+
+fn is_disruption(condition: &PodCondition) -> bool {
+    condition.type_ == "DisruptionTarget" && condition.status == "True"
+}
+
+fn is_unscheduled(condition: &PodCondition) -> bool {
+    condition.type_ == "PodScheduled" && condition.status == "False"
 }
 
 /// The obstacle that keeps a pod from running, according to its status.
@@ -200,9 +267,7 @@ fn hindrance(pod: &Pod) -> Option<String> {
     if let Some((name, (reason, message))) = other {
         return Some(format!("container {name}: {}", quote(reason, message)));
     }
-    let conditions = status.conditions.as_ref()?;
-    let unscheduled =
-        conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+    let unscheduled = conditions(pod).iter().find(|condition| is_unscheduled(condition))?;
     Some(quote(unscheduled.reason.as_deref()?, unscheduled.message.as_deref()))
 }
 

@@ -1,3 +1,4 @@
+use redisbench_testkit::api_server::merge;
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,14 +35,72 @@ fn seen(count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
     at(true, count, job, pods)
 }
 
-/// What is seen before or after the start.
+/// What is seen before or after the start, of whole pods and of stripped ones.
 fn at(started: bool, count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
-    let pods: Vec<Pod> = pods.iter().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
-    presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), started)
+    let of = |pods: Vec<Pod>| presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), started);
+    let seen = of(pods.iter().map(whole).collect());
+    assert_eq!(of(pods.iter().map(stripped).collect()), seen, "a field that is needed was stripped");
+    seen
+}
+
+/// `pod` with more fields and list entries, as the API server has them.
+fn whole(pod: &Value) -> Pod {
+    let mut whole = pod.clone();
+    let more = json!({
+        "metadata": {
+            "annotations": {"example.com/note": "n"},
+            "finalizers": ["batch.kubernetes.io/job-tracking"],
+            "generateName": "cart-0-",
+            "labels": {"example.com/team": "t"},
+            "managedFields": [{"manager": "kubelet", "operation": "Update"}],
+            "resourceVersion": "7",
+        },
+        "spec": {"containers": [{"name": CONTAINER, "image": "loadgen:1"}], "restartPolicy": "Never"},
+        "status": {"hostIP": "10.1.0.1", "podIPs": [{"ip": "10.0.0.1"}], "qosClass": "Burstable"},
+    });
+    merge(&mut whole, more);
+    let running = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
+    let completed = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
+    for (list, entry) in [
+        ("conditions", json!({"type": "Ready", "status": "False", "reason": "ContainersNotReady"})),
+        ("conditions", json!({"type": "PodScheduled", "status": "True"})),
+        ("containerStatuses", named("proxy", &running)),
+        ("initContainerStatuses", named("init", &completed)),
+    ] {
+        let list = &mut whole["status"][list];
+        if list.is_null() {
+            *list = json!([]);
+        }
+        list.as_array_mut().unwrap().push(entry);
+    }
+    whole["metadata"]["ownerReferences"].as_array_mut().unwrap().push(json!(
+        {"apiVersion": "v1", "kind": "Thing", "name": "other", "uid": "other"}
+    ));
+    serde_json::from_value(whole).unwrap()
+}
+
+/// `pod` as the cache has it.
+fn stripped(pod: &Value) -> Pod {
+    let mut pod = whole(pod);
+    strip(&mut pod);
+    pod
 }
 
 fn gone(why: &str, replaced: bool) -> ShardPresence {
     ShardPresence::Gone { why: why.into(), replaced }
+}
+
+#[test]
+fn nothing_is_cached_that_is_not_read() {
+    let running = pod(0, "a", &json!({"phase": "Running", "podIP": "10.0.0.1", "reason": "r", "message": "m"}));
+    let expected: Pod = serde_json::from_value(running.clone()).unwrap();
+    assert_eq!(stripped(&running), expected);
+    let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "m"}});
+    let mut status = container(&waiting);
+    (status["image"], status["imageID"], status["ready"]) = ("loadgen:1".into(), "sha256:1".into(), true.into());
+    let stuck = stripped(&pod(0, "a", &json!({"containerStatuses": [status]})));
+    let expected: Vec<ContainerStatus> = vec![serde_json::from_value(container(&waiting)).unwrap()];
+    assert_eq!(stuck.status.unwrap().container_statuses, Some(expected));
 }
 
 #[test]
@@ -183,7 +242,7 @@ fn only_what_is_late_and_unexplained_is_a_puzzle() {
     let job: Job =
         serde_json::from_value(json!({"metadata": {"name": "cart", "creationTimestamp": "2026-01-01T00:00:00Z"}}))
             .unwrap();
-    let pod: Pod = serde_json::from_value(pod(0, "a", &json!({"phase": "Pending"}))).unwrap();
+    let pod = stripped(&pod(0, "a", &json!({"phase": "Pending"})));
     let absent = [ShardPresence::Absent { why: None }];
     let (soon, late): (Timestamp, Timestamp) =
         ("2026-01-01T00:00:09Z".parse().unwrap(), "2026-01-01T00:00:10Z".parse().unwrap());
