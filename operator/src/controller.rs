@@ -8,6 +8,7 @@ pub(crate) mod events;
 mod execute;
 pub mod observe;
 pub mod status;
+mod throttle;
 mod unreadable;
 pub mod watch;
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::future::ready;
+use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
@@ -18,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::observe::{Reads, strip};
+use super::throttle::throttled;
 use super::{Context, Guarded, Shared, reconcile, retry};
 use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
 
@@ -25,6 +28,9 @@ use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
 const CONCURRENCY: u16 = 16;
 /// Capacity of the queue of wakes. Each is a benchmark's name, and one for a benchmark that is already scheduled costs nothing.
 const WAKES: usize = 1024;
+/// Pods' events reconcile a benchmark at most once per this interval. A reconciliation looks at all pods of a run, and each of 2,000 pods
+/// has several events while it starts.
+const POD_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A watched scope: one namespace, or all of them.
 pub struct Scope {
@@ -68,7 +74,7 @@ impl Scope {
         let (wake, woken) = mpsc::channel(WAKES);
         let queue = futures::stream::select_all([
             related(self.api(&client), job_writer, without_managers, self.counted(&shared, "jobs")).boxed(),
-            related(self.api(&client), pod_writer, strip, self.counted(&shared, "pods")).boxed(),
+            of_pods(self.api(&client), pod_writer, self.counted(&shared, "pods")),
             futures::stream::unfold(woken, async |mut woken| Some((Ok(woken.recv().await?), woken)))
                 .map(|item: Result<ObjectRef<Guarded>, watcher::Error>| item.map(ReconcileRequest::from))
                 .boxed(),
@@ -113,6 +119,15 @@ impl Scope {
         })
         .await;
     }
+}
+
+/// Like [`related`], for pods, and throttled.
+fn of_pods(
+    api: Api<Pod>,
+    writer: Writer<Pod>,
+    count: impl Fn(bool) + Send + 'static,
+) -> BoxStream<'static, Result<ReconcileRequest<Guarded>, watcher::Error>> {
+    throttled(related(api, writer, strip, count).boxed(), POD_INTERVAL).boxed()
 }
 
 fn without_managers(job: &mut Job) {
@@ -173,11 +188,10 @@ impl Forget {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-
     use http::{Request, Response};
     use kube::client::Body;
     use serde_json::{Value, json};
+    use tokio::time::{Instant, timeout};
 
     use super::*;
     use crate::build::Run;
@@ -207,20 +221,22 @@ mod tests {
         shard
     }
 
-    #[tokio::test]
-    async fn pods_are_cached_stripped() {
+    #[tokio::test(start_paused = true)]
+    async fn pods_are_cached_stripped_and_their_events_are_throttled() {
         let (pods, writer) = store::<Pod>();
-        let api = Api::all(listing(&[shard("a")]));
-        let mut requests = pin!(related(api, writer, strip, |_| ()));
-        let request = requests.next().await.unwrap().unwrap();
-        assert_eq!(request.obj_ref, ObjectRef::new("cart").within("perf"));
-        tokio::select! {
-            request = requests.next() => panic!("{request:?}"),
-            ready = pods.wait_until_ready() => ready.unwrap(),
+        let mut requests = of_pods(Api::all(listing(&["a", "b", "c"].map(shard))), writer, |_| ());
+        let (began, mut served) = (Instant::now(), Vec::new());
+        while let Ok(Some(request)) = timeout(10 * POD_INTERVAL, requests.next()).await {
+            assert_eq!(request.unwrap().obj_ref, ObjectRef::new("cart").within("perf"));
+            served.push(began.elapsed() >= POD_INTERVAL);
         }
+        assert_eq!(served, [false, true]);
         let cached = pods.state();
-        assert_eq!(cached[0].labels()[RUN_LABEL], run().id);
-        assert_eq!(cached[0].spec.as_ref().unwrap().containers, []);
+        assert_eq!(cached.len(), 3);
+        for pod in cached {
+            assert_eq!(pod.labels()[RUN_LABEL], run().id);
+            assert_eq!(pod.spec.as_ref().unwrap().containers, []);
+        }
     }
 
     #[tokio::test]
