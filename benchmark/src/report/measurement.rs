@@ -5,9 +5,9 @@ mod seconds;
 use std::collections::BTreeSet;
 use std::io;
 
+use redisbench_wire::Probe;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{ServerStats, Snapshot};
-use redisbench_wire::{Probe, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
@@ -284,38 +284,93 @@ impl Measurement {
             },
         ];
         for shorten in shorten {
-            if let Ok(document) = self.document(wanted) {
-                return Ok(pieces(DOCUMENT, &document, piece));
+            if let Ok(pieces) = pieces(DOCUMENT, &*self, piece, wanted) {
+                return Ok(pieces);
             }
             shorten(self);
         }
-        Ok(pieces(DOCUMENT, &self.document(most)?, piece))
-    }
-
-    /// Writes the document, unless it is longer than `most` bytes. The bound applies while writing: with many shards the document may be
-    /// larger than the memory.
-    fn document(&self, most: usize) -> Result<String, serde_json::Error> {
-        let mut bounded = Bounded { text: Vec::new(), most };
-        serde_json::to_writer(&mut bounded, self)?;
-        String::from_utf8(bounded.text).map_err(|error| serde_json::Error::io(io::Error::other(error)))
+        pieces(DOCUMENT, &*self, piece, most)
     }
 }
 
 /// A piece may end this many bytes early, because it is not cut within a character.
 const LONGEST_CHARACTER: usize = 4;
 
-/// A writer that fails beyond `most` bytes.
-struct Bounded {
-    text: Vec<u8>,
+/// Writes `document` as JSON into pieces of at most `piece` bytes, which must hold any character. A single piece has the plain name.
+///
+/// # Errors
+/// If it cannot be written as JSON, or has more than `most` bytes. The bound applies while writing: with many shards the document may be
+/// larger than the memory.
+pub(crate) fn pieces(
+    name: &str,
+    document: &impl Serialize,
+    piece: usize,
     most: usize,
+) -> Result<Vec<(String, String)>, serde_json::Error> {
+    let mut pieces = Pieces::new(piece, most);
+    serde_json::to_writer(&mut pieces, document)?;
+    let cut = pieces.finish().map_err(serde_json::Error::io)?;
+    let alone = cut.len() == 1;
+    let name = |index: usize| if alone { name.to_owned() } else { format!("{name}.{index:03}") };
+    Ok(cut.into_iter().enumerate().map(|(index, piece)| (name(index), piece)).collect())
 }
 
-impl io::Write for Bounded {
+/// Cuts what is written at character boundaries into pieces, so that a long document is never in memory twice.
+struct Pieces {
+    full: Vec<String>,
+    last: Vec<u8>,
+    /// Maximum bytes of a piece.
+    piece: usize,
+    /// Maximum bytes of all pieces.
+    most: usize,
+    written: usize,
+}
+
+impl Pieces {
+    fn new(piece: usize, most: usize) -> Self {
+        Self { full: Vec::new(), last: Vec::new(), piece, most, written: 0 }
+    }
+
+    /// Ends the last piece, which is full, before `next`. If `next` continues a character, the next piece begins with that character.
+    fn cut(&mut self, next: u8) -> io::Result<()> {
+        let end = if is_continuation(next) {
+            self.last.iter().rposition(|byte| !is_continuation(*byte)).unwrap_or_default()
+        } else {
+            self.last.len()
+        };
+        if end == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a character that is longer than a piece"));
+        }
+        // The document is long, so the next piece is not copied while it grows.
+        let mut begun = Vec::with_capacity(self.piece);
+        begun.extend_from_slice(&self.last[end..]);
+        self.last.truncate(end);
+        self.full.push(text(std::mem::replace(&mut self.last, begun))?);
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<Vec<String>> {
+        let mut pieces = self.full;
+        pieces.push(text(self.last)?);
+        Ok(pieces)
+    }
+}
+
+impl io::Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.text.len() + bytes.len() > self.most {
+        if bytes.len() > self.most - self.written {
             return Err(io::Error::other(format!("longer than {} bytes", self.most)));
         }
-        self.text.extend_from_slice(bytes);
+        self.written += bytes.len();
+        let mut rest = bytes;
+        while let Some(next) = rest.first() {
+            if self.last.len() == self.piece {
+                self.cut(*next)?;
+            }
+            let (fits, after) = rest.split_at(rest.len().min(self.piece - self.last.len()));
+            self.last.extend_from_slice(fits);
+            rest = after;
+        }
         Ok(bytes.len())
     }
 
@@ -324,39 +379,59 @@ impl io::Write for Bounded {
     }
 }
 
-/// Cuts `document` at character boundaries into pieces of at most `most` bytes, which must hold any character. A single piece has the plain
-/// name.
-pub(crate) fn pieces(name: &str, document: &str, most: usize) -> Vec<(String, String)> {
-    let mut rest = document;
-    let mut cut = Vec::new();
-    while rest.len() > most {
-        let (piece, after) = rest.split_at(limits::edge(rest, most));
-        cut.push(piece);
-        rest = after;
-    }
-    cut.push(rest);
-    let alone = cut.len() == 1;
-    let name = |index: usize| if alone { name.to_owned() } else { format!("{name}.{index:03}") };
-    cut.into_iter().enumerate().map(|(index, piece)| (name(index), piece.to_owned())).collect()
+/// Whether `byte` is not the first of its UTF-8 character.
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// The text of a piece, without spare capacity.
+fn text(mut piece: Vec<u8>) -> io::Result<String> {
+    piece.shrink_to_fit();
+    String::from_utf8(piece).map_err(io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
     use crate::api::status::{LimitedBy, VerdictValue};
     use proptest::prelude::*;
+    use redisbench_wire::limits;
     use redisbench_wire::timeline::{Part, Span};
 
     #[test]
     fn what_fits_is_one_piece() {
-        assert_eq!(pieces(DOCUMENT, "abcd", 4), [("result.json".to_owned(), "abcd".to_owned())]);
-        assert_eq!(pieces(DOCUMENT, "", 4), [("result.json".to_owned(), String::new())]);
+        let expected = [("result.json".to_owned(), "\"ab\"".to_owned())];
+        assert_eq!(pieces(DOCUMENT, &"ab", 4, 4).unwrap(), expected);
     }
 
     #[test]
     fn what_does_not_fit_is_cut_in_order() {
-        let expected = [("result.json.000", "abcd"), ("result.json.001", "e")];
-        assert_eq!(pieces(DOCUMENT, "abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
+        let expected = [("result.json.000", "\"abc"), ("result.json.001", "\"")];
+        let expected = expected.map(|(name, piece)| (name.to_owned(), piece.to_owned()));
+        assert_eq!(pieces(DOCUMENT, &"abc", 4, 5).unwrap(), expected);
+        assert_eq!(pieces(DOCUMENT, &"abc", 4, 4).unwrap_err().to_string(), "longer than 4 bytes");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        Pieces::new(4, 100).write_all(&[0x80; 5]).unwrap_err();
+        let mut pieces = Pieces::new(4, 100);
+        pieces.write_all(&[0x80]).unwrap();
+        pieces.finish().unwrap_err();
+    }
+
+    /// The pieces of `document`, cut from the whole of it.
+    fn cut(document: &str, most: usize) -> Vec<String> {
+        let (mut rest, mut cut) = (document, Vec::new());
+        while rest.len() > most {
+            let (piece, after) = rest.split_at(limits::edge(rest, most));
+            cut.push(piece.to_owned());
+            rest = after;
+        }
+        cut.push(rest.to_owned());
+        cut
     }
 
     /// Builds a result whose parts take about 100 kB each, in at most `most` pieces of 1 kB.
@@ -419,11 +494,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_pieces_are_the_document(document in "\\PC{0,200}", most in 4_usize..50) {
-            let pieces = pieces(DOCUMENT, &document, most);
-            prop_assert!(pieces.iter().all(|(_, piece)| piece.len() <= most));
-            prop_assert!(pieces.is_sorted_by_key(|(name, _)| name));
-            prop_assert_eq!(pieces.into_iter().map(|(_, piece)| piece).collect::<String>(), document);
+        fn pieces_are_those_of_the_whole_document(
+            document in "\\PC{0,200}",
+            most in 4_usize..50,
+            write in 1_usize..80,
+        ) {
+            let mut pieces = Pieces::new(most, document.len());
+            for bytes in document.as_bytes().chunks(write) {
+                pieces.write_all(bytes).unwrap();
+            }
+            let pieces = pieces.finish().unwrap();
+            prop_assert!(pieces.iter().all(|piece| piece.len() <= most));
+            prop_assert_eq!(&pieces, &cut(&document, most));
+            prop_assert_eq!(pieces.concat(), document);
         }
     }
 }

@@ -243,7 +243,7 @@ impl Experiment {
             cells: self.cells.clone(),
             comparison: comparison.to_vec(),
         };
-        Ok(measurement::pieces(DOCUMENT, &serde_json::to_string(&document)?, measurement::PIECE_BYTES))
+        measurement::pieces(DOCUMENT, &document, measurement::PIECE_BYTES, usize::MAX)
     }
 
     /// Sets the repeats of a finished `status` to the cells with their aggregates.

@@ -1,6 +1,5 @@
 //! Aggregates the repeats of each cell from the full results of their trials. Reads them from ConfigMaps, so any operator can do it.
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_benchmark::api::Problem;
 use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
 use redisbench_benchmark::report::Measurement;
@@ -153,10 +152,11 @@ async fn write(
     let run = executor.run;
     let comparison = [comparisons(&executor.benchmark.spec, trials).as_slice(), against].concat();
     let pieces = experiment.pieces(&run.benchmark, &run.id, trials, &comparison)?;
-    let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
-    let named: Vec<_> = named.collect();
-    let maps: Vec<ConfigMap> =
-        named.iter().map(|(name, map, text)| build::artifact(run, conduct.epoch, map, name, text)).collect();
-    applier.write_artifacts(conduct.epoch, &maps).await?;
-    Ok(named.into_iter().map(|(name, config_map, _)| Artifact { name, config_map }).collect())
+    let mut artifacts = Vec::new();
+    for (index, (name, text)) in pieces.into_iter().enumerate() {
+        let config_map = run.experiment_name(index);
+        applier.write_artifact(conduct.epoch, &build::artifact(run, conduct.epoch, &config_map, &name, &text)).await?;
+        artifacts.push(Artifact { name, config_map });
+    }
+    Ok(artifacts)
 }

@@ -177,36 +177,33 @@ impl Applier<'_> {
         Ok(Some(found))
     }
 
-    /// Writes ConfigMaps. Overwrites those of an earlier attempt, unless a conductor with a higher epoch than `epoch` wrote them: an
-    /// operator that was paused must not overwrite a result with its own.
+    /// Writes a ConfigMap with a piece of a result. Overwrites that of an earlier attempt, unless a conductor with a higher epoch than
+    /// `epoch` wrote it: an operator that was paused must not overwrite a result with its own.
     ///
     /// # Errors
-    /// If the API server refuses, or a name is taken.
-    pub async fn write_artifacts(&self, epoch: u64, pieces: &[ConfigMap]) -> Result<(), ApplyError> {
-        for piece in pieces {
-            let Some(found) = self.create_ours("ConfigMap", piece).await? else { continue };
-            if found.data == piece.data {
-                continue;
-            }
-            let name = piece.name_any();
-            let writer = found.annotations().get(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse::<u64>().ok());
-            if writer.is_some_and(|writer| writer > epoch) {
-                return Err(ApplyError::Superseded { name });
-            }
-            let mut data: BTreeMap<&String, Option<&String>> =
-                found.data.iter().flatten().map(|(key, _)| (key, None)).collect();
-            data.extend(piece.data.iter().flatten().map(|(key, value)| (key, Some(value))));
-            let metadata = json!({
-                "uid": found.uid(),
-                "resourceVersion": found.resource_version(),
-                "annotations": {EPOCH_ANNOTATION: epoch.to_string()},
-            });
-            let patch = json!({"metadata": metadata, "data": data});
-            let api: Api<ConfigMap> = self.api();
-            let (params, patch) = (client::patch(), Patch::Merge(patch));
-            call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await?;
+    /// If the API server refuses, or the name is taken.
+    pub async fn write_artifact(&self, epoch: u64, piece: &ConfigMap) -> Result<(), ApplyError> {
+        let Some(found) = self.create_ours("ConfigMap", piece).await? else { return Ok(()) };
+        if found.data == piece.data {
+            return Ok(());
         }
-        Ok(())
+        let name = piece.name_any();
+        let writer = found.annotations().get(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse::<u64>().ok());
+        if writer.is_some_and(|writer| writer > epoch) {
+            return Err(ApplyError::Superseded { name });
+        }
+        let mut data: BTreeMap<&String, Option<&String>> =
+            found.data.iter().flatten().map(|(key, _)| (key, None)).collect();
+        data.extend(piece.data.iter().flatten().map(|(key, value)| (key, Some(value))));
+        let metadata = json!({
+            "uid": found.uid(),
+            "resourceVersion": found.resource_version(),
+            "annotations": {EPOCH_ANNOTATION: epoch.to_string()},
+        });
+        let patch = json!({"metadata": metadata, "data": data});
+        let api: Api<ConfigMap> = self.api();
+        let (params, patch) = (client::patch(), Patch::Merge(patch));
+        call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await.map(drop)
     }
 
     /// The content of `name` in our ConfigMap `map`. Empty if it does not exist.
@@ -294,7 +291,7 @@ mod tests {
         let client = server.client();
         let applier = Applier { run: &run, client: &client };
         let write = async |epoch: u64, text: &str| {
-            applier.write_artifacts(epoch, &[artifact(&run, epoch, "cart-result-0", "result.json", text)]).await
+            applier.write_artifact(epoch, &artifact(&run, epoch, "cart-result-0", "result.json", text)).await
         };
         let written =
             || server.get("/api/v1/namespaces/perf/configmaps/cart-result-0").unwrap()["data"]["result.json"].clone();

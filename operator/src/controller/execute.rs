@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
 use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
@@ -169,17 +168,17 @@ impl Executor<'_> {
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
         let Some(conduct) = self.context.shared.tasks.get(&self.run.uid) else { return Ok(()) };
         let (artifacts, epoch) = (build::artifacts(finished), conduct.epoch);
-        let pieces = finished.pieces.iter().zip(&artifacts);
-        let pieces: Vec<ConfigMap> = pieces
-            .map(|((name, text), artifact)| build::artifact(self.run, epoch, &artifact.config_map, name, text))
-            .collect();
-        let written = applier.write_artifacts(epoch, &pieces).await;
-        if let Err(error) = written.as_ref()
-            && !error.is_outage()
-        {
-            conduct.note_artifacts_refused(chain(error));
+        // The task keeps the pieces for retries, so only one of them is copied into a ConfigMap at a time.
+        for ((name, text), artifact) in finished.pieces.iter().zip(&artifacts) {
+            let piece = build::artifact(self.run, epoch, &artifact.config_map, name, text);
+            if let Err(error) = applier.write_artifact(epoch, &piece).await {
+                if !error.is_outage() {
+                    conduct.note_artifacts_refused(chain(&error));
+                }
+                return Err(error.into());
+            }
         }
-        written.map_err(ReconcileError::from)
+        Ok(())
     }
 
     /// The thresholds' standings of the resumed trial, as far as the status has them.
