@@ -83,7 +83,8 @@ impl Shared {
         metrics: OperatorMetrics,
         tasks: TaskRegistry,
     ) -> Self {
-        let (cache, environment) = (Arc::default(), Environment::default());
+        let environment = Environment { compute: tasks.compute(), ..Environment::default() };
+        let cache = Arc::default();
         Self { client, settings, recorder, metrics, tasks, cache, environment }
     }
 
@@ -255,7 +256,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     };
 
     // validate: the plan of trials (no client)
-    let compiled = shared.cache.plan(&run, &benchmark.spec, shared.environment.compute).await?;
+    let compiled = shared.cache.plan(&run, &benchmark.spec, &shared.environment.compute).await?;
     let (plan, problems) = (compiled.as_ref().as_ref().ok(), compiled.as_ref().as_ref().err().map(String::as_str));
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };

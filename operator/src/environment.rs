@@ -3,26 +3,44 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use redisbench_benchmark::conductor::WallClock;
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
+/// Maximum number of long computations at once. Otherwise 50 benchmarks that end together would need the memory for 50 merges.
+const COMPUTATIONS: usize = 2;
+
 /// Where long computations run: compiling a large plan, merging thousands of histograms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Compute {
-    /// So that nothing else waits for them, such as the calls to other benchmarks' shards.
-    #[default]
-    OnAnotherThread,
+    /// So that nothing else waits for them, such as the calls to other benchmarks' shards. Each needs a permit; clones share the permits.
+    OnAnotherThread(Arc<Semaphore>),
     /// Simulations have only one thread.
     Here,
 }
 
+impl Default for Compute {
+    fn default() -> Self {
+        Self::OnAnotherThread(Arc::new(Semaphore::new(COMPUTATIONS)))
+    }
+}
+
 impl Compute {
-    /// Runs `work`.
+    /// Runs `work`, once there is a permit for it.
     ///
     /// # Errors
     /// If it panicked.
-    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
         match self {
-            Self::OnAnotherThread => tokio::task::spawn_blocking(work).await,
+            Self::OnAnotherThread(permits) => {
+                // The work continues if its caller gives up, so it holds the permit itself. The semaphore is never closed.
+                let permit = permits.clone().acquire_owned().await;
+                let work = move || {
+                    let done = work();
+                    drop(permit);
+                    done
+                };
+                tokio::task::spawn_blocking(work).await
+            }
             Self::Here => Ok(work()),
         }
     }
@@ -66,5 +84,45 @@ impl Environment {
         random[8..].copy_from_slice(&self.chance().to_be_bytes()[..2]);
         let milliseconds = self.wall_clock.unix_nanoseconds() / 1_000_000;
         uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid().simple().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn at_most_two_computations_run_at_once() {
+        let compute = Compute::default();
+        let (begin, mut begun) = mpsc::unbounded_channel();
+        let mut ends = Vec::new();
+        let works: Vec<_> = (0..3)
+            .map(|index| {
+                let (end, ended) = std::sync::mpsc::channel::<()>();
+                ends.push(end);
+                let (compute, begin) = (compute.clone(), begin.clone());
+                let work = move || {
+                    begin.send(index).unwrap();
+                    // Ends once its sender is dropped.
+                    let _ = ended.recv();
+                };
+                tokio::spawn(async move { compute.run(work).await })
+            })
+            .collect();
+        let mut first = [begun.recv().await, begun.recv().await];
+        first.sort_unstable();
+        assert_eq!(first, [Some(0), Some(1)]);
+        timeout(Duration::from_millis(200), begun.recv()).await.unwrap_err();
+        drop(ends.remove(0));
+        assert_eq!(begun.recv().await, Some(2));
+        ends.clear();
+        for work in works {
+            work.await.unwrap().unwrap();
+        }
     }
 }

@@ -83,6 +83,8 @@ pub struct TaskRegistry {
     memory: Arc<ResultMemory>,
     /// The shards of all benchmarks that are polled.
     polled: Arc<PolledShards>,
+    /// For the merging of all benchmarks.
+    compute: Compute,
     /// Changed only under the lock of `entries`.
     closed: Arc<AtomicBool>,
     runner: Runner,
@@ -102,7 +104,7 @@ impl Default for Runner {
             let client =
                 ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?.counted(tasks.calls());
             let client = client.within(tasks.memory());
-            Ok(run_task(input, Arc::new(client), channels, entry, tasks, Compute::OnAnotherThread).boxed())
+            Ok(run_task(input, Arc::new(client), channels, entry, tasks).boxed())
         }))
     }
 }
@@ -190,9 +192,9 @@ impl TaskRegistry {
     ) -> Self {
         let runner = Runner(Arc::new(move |input, channels, entry, tasks| {
             let calls = dial(&input.run);
-            Ok(host(run_task(input, calls, channels, entry, tasks, Compute::Here).boxed()))
+            Ok(host(run_task(input, calls, channels, entry, tasks).boxed()))
         }));
-        Self { runner, ..Self::default() }
+        Self { runner, compute: Compute::Here, ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ConductTask>>> {
@@ -274,6 +276,11 @@ impl TaskRegistry {
         self.polled.clone()
     }
 
+    /// Where results are merged. Reconciliations compute there too, so that the limit counts for both.
+    pub fn compute(&self) -> Compute {
+        self.compute.clone()
+    }
+
     pub fn merges(&self) -> u64 {
         self.merges.get()
     }
@@ -322,7 +329,6 @@ async fn run_task<C: ShardCalls>(
     mut channels: TaskChannels,
     entry: Weak<ConductTask>,
     tasks: TaskRegistry,
-    compute: Compute,
 ) {
     let TaskInput { run, config, journal, finish, wake, .. } = input;
     let epoch = config.epoch;
@@ -339,7 +345,7 @@ async fn run_task<C: ShardCalls>(
     let ended = if superseded {
         Ended::Superseded
     } else {
-        match compute.run(move || finish(outcome)).await {
+        match tasks.compute.run(move || finish(outcome)).await {
             Ok(finished) => Ended::Over(Arc::new(finished)),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "failed to merge the results");

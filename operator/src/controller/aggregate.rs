@@ -107,7 +107,7 @@ async fn together(
     cell: &CellResult,
     artifacts: &[Artifact],
 ) -> Result<Together, AggregateError> {
-    let compute = executor.context.shared.environment.compute;
+    let compute = &executor.context.shared.environment.compute;
     let mut together = Together::default();
     for &trial in &cell.trials {
         let prefix = trial_prefix(trial);

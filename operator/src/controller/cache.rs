@@ -88,7 +88,7 @@ impl Cache {
         &self,
         run: &Run,
         spec: &RedisBenchmarkSpec,
-        compute: Compute,
+        compute: &Compute,
     ) -> Result<Arc<Compiled>, JoinError> {
         let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
         if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {

@@ -9,6 +9,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::environment::Compute;
 use crate::tasks::ConductTask;
 use crate::testing::{CART, FakeServer, benchmark, job, run, status};
 
@@ -95,6 +96,17 @@ async fn a_new_benchmark_gets_its_run_then_its_children() {
     assert!(world.server.get(&format!("{JOB}/{name}")).is_some());
     assert!(world.server.get(&format!("{SECRET}/{name}")).is_some());
     assert!(world.conduct().is_some());
+}
+
+#[tokio::test]
+async fn reconciliations_and_trials_share_the_limit_of_computations() {
+    let shared = Shared::of_test(FakeServer::default().client());
+    let (Compute::OnAnotherThread(of_reconciling), Compute::OnAnotherThread(of_trials)) =
+        (shared.environment.compute, shared.tasks.compute())
+    else {
+        panic!("computing on this thread");
+    };
+    assert!(Arc::ptr_eq(&of_reconciling, &of_trials));
 }
 
 #[tokio::test]
