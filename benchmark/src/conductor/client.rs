@@ -46,6 +46,12 @@ impl Default for CallTimeouts {
     }
 }
 
+/// How long an idle connection is kept. Longer than the minute between two calls to shards without work, which would otherwise be dialled
+/// anew each time; shorter than the 75 s after which a shard closes it.
+const IDLE: Duration = Duration::from_secs(70);
+/// Size of a connection's read buffer, which holds the head of an answer, or a whole answer except a snapshot. By default it grows with the
+/// final snapshot and stays that large, on thousands of connections.
+const READ_BUFFER_BYTES: usize = 8 << 10;
 /// Assumed length of the first final snapshot of a run.
 const FIRST_SNAPSHOT_BYTES: usize = 128 << 10;
 /// Bytes in memory for each byte of a snapshot: as received, joined, parsed, and decoded while it is checked.
@@ -81,8 +87,9 @@ impl ShardClient {
         // A shard gets one call at a time, so one kept connection is enough.
         let http = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(1)
+            .http1_read_buf_exact_size(READ_BUFFER_BYTES)
             .build(connector);
         // The token is base64url, which is valid in every header.
         let mut authorization =

@@ -22,7 +22,7 @@ use crate::measurement::parts::{Parts, kept_bytes};
 use crate::measurement::threshold::{Watch, watched_seconds};
 
 /// Pause between two calls to idle shards: far below the ten minutes without contact after which a shard exits, so that some calls may fail.
-const KEEP_CONTACT: Duration = Duration::from_secs(60);
+pub const KEEP_CONTACT: Duration = Duration::from_secs(60);
 
 pub struct Conductor {
     pub config: ConductorConfig,

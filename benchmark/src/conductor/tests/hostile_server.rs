@@ -14,6 +14,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::https::{CLOCK, RUN, Server, client, credential, unreachable};
 use crate::conductor::client::{CallTimeouts, ShardClient};
+use crate::conductor::trial::KEEP_CONTACT;
 use crate::conductor::{Call, Endpoint, ShardCalls as _, Unreachable};
 
 type Stream = TlsStream<TcpStream>;
@@ -144,6 +145,14 @@ async fn headers_without_end_are_refused() {
     assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
 }
 
+/// The read buffer does not grow.
+#[tokio::test]
+async fn a_head_longer_than_the_read_buffer_is_refused() {
+    let long = format!("200 OK\r\nx-more: {}\r\n", "x".repeat(10_000));
+    let how = said(answer(42).replacen("200 OK\r\n", &long, 1)).await;
+    assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
+}
+
 #[tokio::test]
 async fn tls_that_is_never_agreed_is_given_up() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -240,6 +249,34 @@ async fn a_redirect_is_not_followed() {
         assert!(matches!(how, Unreachable::Malformed(_)), "{how:?}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+/// Shards without work are called once a minute.
+#[tokio::test]
+async fn a_connection_outlives_the_pause_between_two_calls() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    let server = Server::raw(move |mut stream| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            while request(&mut stream).await {
+                let _ = stream.write_all(answer(42).as_bytes()).await;
+            }
+        }
+    })
+    .await;
+    let client = client();
+    for _ in 0..3 {
+        assert_eq!(client.call(&server.endpoint(), &Call::Clock).await, Ok(CLOCK));
+        // The connection returns to the pool.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(KEEP_CONTACT + Duration::from_secs(5)).await;
+        tokio::time::resume();
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
 /// A second answer behind the first must not count as the answer to the next call.
