@@ -94,6 +94,10 @@ class Pods(unittest.TestCase):
         self.assertIn("--master-key-file=/etc/redisbench/master-key", container["args"])
         self.assertFalse([e for e in container.get("env", []) if "secretKeyRef" in json.dumps(e)])
 
+    def test_arenas_of_the_allocator_are_bounded(self):
+        container = pick(render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        self.assertEqual(container["env"], [{"name": "MALLOC_ARENA_MAX", "value": "2"}])
+
     def test_images_follow_the_values(self):
         settings = ["operator.image.repository=r/o", "operator.image.tag=t1", "operator.image.pullPolicy=Never"]
         settings += ["loadgen.image.repository=r/l", "loadgen.image.tag=t2", "loadgen.image.pullPolicy=Always"]
