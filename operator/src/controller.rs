@@ -255,9 +255,15 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
         id: status.run_id.clone().unwrap_or_else(|| shared.environment.fresh_run_id()),
     };
 
-    // validate: the plan of trials (no client)
-    let compiled = shared.cache.plan(&run, &benchmark.spec, &shared.environment.compute).await?;
-    let (plan, problems) = (compiled.as_ref().as_ref().ok(), compiled.as_ref().as_ref().err().map(String::as_str));
+    // validate: the plan of trials (no client). A finished benchmark needs none, once no task releases its shards.
+    let compiled = if status.phase.is_terminal() && shared.tasks.get(&uid).is_none() {
+        shared.cache.drop_plan(&run);
+        None
+    } else {
+        Some(shared.cache.plan(&run, &benchmark.spec, &shared.environment.compute).await?)
+    };
+    let plan = compiled.as_deref().and_then(|compiled| compiled.as_ref().ok());
+    let problems = compiled.as_deref().and_then(|compiled| compiled.as_ref().err()).map(String::as_str);
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 

@@ -258,6 +258,7 @@ mod tests {
     use kube::runtime::watcher::Event;
     use redisbench_benchmark::conductor::{ConductStage, RecentLatency};
     use redisbench_benchmark::measurement::topology::MergedTopology;
+    use redisbench_testkit::api_server::merge;
     use redisbench_wire::histogram::{EncodedHistogram, Kind};
     use redisbench_wire::snapshot::Tally;
     use redisbench_wire::timeline::Span;
@@ -265,6 +266,7 @@ mod tests {
 
     use super::*;
     use crate::build::Run;
+    use crate::controller::status::strip_finished;
     use crate::testing::{benchmark, run, status};
 
     fn text(source: &Source) -> String {
@@ -328,6 +330,54 @@ mod tests {
         let text = text(&source);
         assert!(!text.contains("cart"), "{text}");
         assert!(source.known.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_series_of_a_finished_benchmark_need_only_what_is_cached() {
+        let mut result = result();
+        let requests = result["requests"].clone();
+        let time = json!({"p50Nanoseconds": 900_000});
+        let more = json!({
+            "serviceTime": time,
+            "sendLateness": time,
+            "responseTimeOfSucceeded": time,
+            "generatorShare": [{
+                "percentile": "50", "ofNanoseconds": 9, "sendingNanoseconds": 2, "readingNanoseconds": 1,
+                "basisPoints": 3333}],
+            "operations": [{"name": "get", "requests": requests, "hits": 9, "misses": 0, "responseTime": time}],
+            "nodes": [{
+                "id": "n", "address": "redis:6379", "slots": 0, "requests": 9, "errors": 0, "redirects": 0,
+                "serviceTime": time, "imbalancePercent": 100}],
+            "errors": [{"kind": "Timeout", "count": 7, "firstMessage": "no reply"}],
+            "verification": {
+                "mode": "Values", "checked": 9, "mismatched": 1, "lostWrites": 0, "lostKeys": 0, "corrupt": 0,
+                "indeterminate": 0, "ambiguousWrites": 0, "readKeys": 0, "unreadKeys": 0},
+        });
+        merge(&mut result, more);
+        let state = json!({
+            "phase": "Succeeded",
+            "result": result,
+            "synchronization": {
+                "startSkewMicroseconds": 5, "clockUncertaintyMicroseconds": 6, "commonWindowMilliseconds": 7},
+            "topology": {"primaries": 1, "replicas": 0},
+            "verdict": {
+                "value": "Valid", "limitedBy": "Rate",
+                "reasons": [{"reason": "Misses", "severity": "Valid", "message": "m"}]},
+            "artifacts": [{"name": "result.json", "configMap": "cart-result-0"}],
+        });
+        let whole = guarded(json!({}), state);
+        let mut cached = whole.clone();
+        strip_finished(cached.0.as_mut().unwrap().status.as_mut().unwrap());
+        let bytes = |object: &Guarded| serde_json::to_vec(object.0.as_ref().unwrap()).unwrap().len();
+        assert!(bytes(&cached) < bytes(&whole));
+        let shown = |object: Guarded| -> Vec<String> {
+            let (reader, mut writer) = store();
+            writer.apply_watcher_event(&Event::Apply(object));
+            let text = text(&Source::new(vec![reader], TaskRegistry::default(), 1));
+            let lines = text.lines().filter(|line| !line.starts_with("redisbench_benchmark_memory_bytes"));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(shown(cached), shown(whole));
     }
 
     #[test]

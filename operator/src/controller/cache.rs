@@ -102,6 +102,19 @@ impl Cache {
         Ok(plan)
     }
 
+    /// Drops the trials of the benchmark of `run`, which has finished.
+    pub fn drop_plan(&self, run: &Run) {
+        let mut contents = self.lock();
+        let entry = contents.benchmarks.entry(run.uid.clone()).or_default();
+        entry.namespace.clone_from(&run.namespace);
+        entry.compiled = None;
+    }
+
+    #[cfg(test)]
+    pub fn has_plan(&self, uid: &str) -> bool {
+        self.lock().benchmarks.get(uid).is_some_and(|entry| entry.compiled.is_some())
+    }
+
     /// Whether another status may be written in this second.
     pub fn may_write(&self) -> bool {
         let mut contents = self.lock();

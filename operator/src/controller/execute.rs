@@ -80,10 +80,13 @@ impl Executor<'_> {
     /// in it. Otherwise the benchmark would never finish, and its result would be lost when the operator stops.
     async fn write_status(&self, status: &RedisBenchmarkStatus, notices: &mut Vec<Notice>) -> Result<bool, ApplyError> {
         let client = &self.context.shared.client;
+        // The cache holds only a part of a status that was final before, and must not replace the whole.
+        let becomes_final =
+            status.phase.is_terminal() && self.benchmark.status.as_ref().is_none_or(|known| !known.phase.is_terminal());
         let mut written = apply::status(client, self.benchmark, status).await;
         for without in [Without::Lists, Without::Result] {
             let Err(error) = &written else { break };
-            if !status.phase.is_terminal() || status.result.is_none() || !error.refuses_the_object() {
+            if !becomes_final || status.result.is_none() || !error.refuses_the_object() {
                 break;
             }
             let (shorter, message) = shortened(status, without, &chain(error));

@@ -1,4 +1,4 @@
-//! Compares statuses, and shortens those that the API server refused. Pure functions.
+//! Compares statuses, and shortens those that the API server refused or that the cache need not hold whole. Pure functions.
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Truncated;
@@ -74,6 +74,25 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
         complete.message = format!("{}; {message}", human::cut(&complete.message, REFUSAL_BYTES));
     }
     (shorter, message)
+}
+
+/// Removes from a finished status, for the cache, what only people and other programs read. The cleanup, the time to live and the metrics
+/// need the rest. A write is the difference from the cached status, so it leaves the removed fields as they are.
+pub fn strip_finished(status: &mut RedisBenchmarkStatus) {
+    (status.topology, status.search) = (None, None);
+    (status.repeats, status.comparison, status.searches, status.artifacts) = Default::default();
+    if let Some(verdict) = &mut status.verdict {
+        verdict.reasons = Vec::new();
+    }
+    let Some(result) = &mut status.result else { return };
+    (result.response_time_of_succeeded, result.send_lateness) = (None, None);
+    (result.generator_share, result.stages, result.shards, result.clients) = Default::default();
+    for error in &mut result.errors {
+        error.first_message = String::new();
+    }
+    if let Some(verification) = &mut result.verification {
+        verification.findings = Vec::new();
+    }
 }
 
 /// The JSON merge patch from `old` to `new`. None if they are equal.

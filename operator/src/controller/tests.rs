@@ -8,6 +8,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
+use super::status::strip_finished;
 use super::*;
 use crate::environment::Compute;
 use crate::tasks::ConductTask;
@@ -122,6 +123,43 @@ async fn a_finished_benchmark_is_not_written_to() {
         assert_eq!(world.reconcile().await.unwrap(), Requeue::await_change());
         assert_eq!(world.server.take_writes(), Vec::<String>::new(), "{phase}");
     }
+}
+
+#[tokio::test]
+async fn a_finished_benchmark_needs_no_plan() {
+    let world = World::new();
+    world.put(benchmark(json!({})), None);
+    world.reconcile().await.unwrap();
+    assert!(world.context.shared.cache.has_plan("u-1"));
+    world.put(benchmark(json!({})), Some(json!({"phase": "Aborted"})));
+    // The first reconciliation stops the task.
+    for _ in 0..2 {
+        world.reconcile().await.unwrap();
+    }
+    assert!(!world.context.shared.cache.has_plan("u-1"));
+}
+
+#[tokio::test]
+async fn what_is_not_cached_of_a_finished_status_stays_on_the_server() {
+    let world = World::new();
+    let state = json!({
+        "phase": "Succeeded",
+        "conditions": [{
+            "type": "Finished", "status": "True", "reason": "Succeeded", "message": "m", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "topology": {"primaries": 1, "replicas": 0},
+        "artifacts": [{"name": "result.json", "configMap": "cart-result-0"}],
+        "verdict": {
+            "value": "Valid", "limitedBy": "Rate",
+            "reasons": [{"reason": "Misses", "severity": "Valid", "message": "m"}]},
+    });
+    world.put(benchmark(json!({"metadata": {"generation": 2}})), Some(state));
+    let mut expected = world.status();
+    expected["observedGeneration"] = json!(2);
+    let mut cached = Arc::unwrap_or_clone(world.object());
+    strip_finished(cached.0.as_mut().unwrap().status.as_mut().unwrap());
+    reconcile(Arc::new(cached), world.context.clone()).await.unwrap();
+    assert_eq!(world.status(), expected);
 }
 
 #[tokio::test]

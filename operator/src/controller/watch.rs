@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::observe::{Reads, strip};
+use super::status::strip_finished;
 use super::throttle::throttled;
 use super::{Context, Guarded, Shared, reconcile, retry};
 use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
@@ -82,8 +83,7 @@ impl Scope {
         let store = self.store.clone();
         let forget = Forget { namespace: self.namespace.clone(), store: store.clone(), shared: shared.clone() };
         let count = self.counted(&shared, "redisbenchmarks");
-        let benchmarks = watcher(self.api::<Guarded>(&client), watcher::Config::default());
-        let benchmarks = benchmarks.default_backoff().reflect(self.writer).inspect(move |event| {
+        let benchmarks = benchmarks(self.api(&client), self.writer).inspect(move |event| {
             count(event.is_ok());
             forget.look(event);
         });
@@ -118,6 +118,24 @@ impl Scope {
             ready(())
         })
         .await;
+    }
+}
+
+/// Watches benchmarks, and caches them.
+fn benchmarks(
+    api: Api<Guarded>,
+    writer: Writer<Guarded>,
+) -> impl Stream<Item = Result<Event<Guarded>, watcher::Error>> + Send {
+    watcher(api, watcher::Config::default()).default_backoff().modify(strip_benchmark).reflect(writer)
+}
+
+/// Removes what no reader of the cache uses.
+fn strip_benchmark(object: &mut Guarded) {
+    object.meta_mut().managed_fields = None;
+    if let Ok(benchmark) = &mut object.0
+        && let Some(status) = benchmark.status.as_mut().filter(|status| status.phase.is_terminal())
+    {
+        strip_finished(status);
     }
 }
 
@@ -188,6 +206,8 @@ impl Forget {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use http::{Request, Response};
     use kube::client::Body;
     use serde_json::{Value, json};
@@ -196,7 +216,7 @@ mod tests {
     use super::*;
     use crate::build::Run;
     use crate::environment::Compute;
-    use crate::testing::{FakeServer, benchmark, pod, run};
+    use crate::testing::{FakeServer, benchmark, pod, run, status};
 
     /// A client of a server that has `items`, which never change.
     fn listing(items: &[Value]) -> Client {
@@ -237,6 +257,28 @@ mod tests {
             assert_eq!(pod.labels()[RUN_LABEL], run().id);
             assert_eq!(pod.spec.as_ref().unwrap().containers, []);
         }
+    }
+
+    #[tokio::test]
+    async fn finished_benchmarks_are_cached_stripped() {
+        let object = |name: &str, phase: &str| {
+            let managers = json!([{"manager": "kubectl"}]);
+            let mut object = benchmark(json!({"metadata": {"name": name, "uid": name, "managedFields": managers}}));
+            object.status = Some(status(json!({"phase": phase, "topology": {"primaries": 1, "replicas": 0}})));
+            serde_json::to_value(object).unwrap()
+        };
+        let (cached, writer) = store::<Guarded>();
+        let client = listing(&[object("a", "Running"), object("b", "Succeeded")]);
+        let mut events = pin!(benchmarks(Api::all(client), writer));
+        while !matches!(events.next().await.unwrap().unwrap(), Event::InitDone) {}
+        let of = |object: &Guarded| {
+            let known = object.0.as_ref().unwrap();
+            assert_eq!(known.metadata.managed_fields, None);
+            (known.name_any(), known.status.as_ref().unwrap().topology.is_some())
+        };
+        let mut all: Vec<_> = cached.state().iter().map(|object| of(object)).collect();
+        all.sort();
+        assert_eq!(all, [("a".to_owned(), true), ("b".to_owned(), false)]);
     }
 
     #[tokio::test]

@@ -272,6 +272,21 @@ async fn a_final_status_that_is_refused_goes_without_its_details() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_that_was_final_before_is_not_shortened() {
+    for how in LASTING {
+        let world = World::new();
+        let result = serde_json::to_value(finished(1).result()).unwrap();
+        world.put(
+            benchmark(json!({"metadata": {"generation": 2}})),
+            Some(json!({"phase": "Succeeded", "result": result})),
+        );
+        world.server.fail(fault("PATCH", "/status", how), u32::MAX);
+        world.reconcile().await.unwrap_err();
+        assert_eq!(world.writes(), [patch_status()], "{how:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn children_are_cleared_away_whatever_passes() {
     for (path, how) in ["/secrets", "/jobs"].into_iter().flat_map(|path| PASSING.map(|how| (path, how))) {
         if matches!(how, How::Refusal(409, _)) {
