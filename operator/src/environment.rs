@@ -99,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn at_most_two_computations_run_at_once() {
         let compute = Compute::default();
-        let (begin, mut begun) = mpsc::unbounded_channel();
+        let (begin, mut started) = mpsc::unbounded_channel();
         let mut ends = Vec::new();
         let works: Vec<_> = (0..3)
             .map(|index| {
@@ -114,12 +114,12 @@ mod tests {
                 tokio::spawn(async move { compute.run(work).await })
             })
             .collect();
-        let mut first = [begun.recv().await, begun.recv().await];
+        let mut first = [started.recv().await, started.recv().await];
         first.sort_unstable();
         assert_eq!(first, [Some(0), Some(1)]);
-        timeout(Duration::from_millis(200), begun.recv()).await.unwrap_err();
+        timeout(Duration::from_millis(200), started.recv()).await.unwrap_err();
         drop(ends.remove(0));
-        assert_eq!(begun.recv().await, Some(2));
+        assert_eq!(started.recv().await, Some(2));
         ends.clear();
         for work in works {
             work.await.unwrap().unwrap();

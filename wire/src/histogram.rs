@@ -528,7 +528,9 @@ pub(crate) mod tests {
     /// Encodes counts: odd numbers are runs of empty buckets, even ones twice a count.
     fn numbers(numbers: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        numbers.iter().for_each(|number| push(&mut bytes, *number));
+        for number in numbers {
+            push(&mut bytes, *number);
+        }
         bytes
     }
 

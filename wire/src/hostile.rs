@@ -70,7 +70,7 @@ fn a_histogram_that_is_counted_or_added_is_not_allocated() {
     let (count, counted) = peak(|| encoded.count(Kind::Request).unwrap());
     assert!(count == 5_000 && counted < one / 2, "{counted} of {one} bytes");
     let mut sum = recorded(Kind::Request, &[1_000]);
-    let (_, added) = peak(|| encoded.add_to(&mut sum, Kind::Request).unwrap());
+    let ((), added) = peak(|| encoded.add_to(&mut sum, Kind::Request).unwrap());
     assert!(sum.len() == 5_001 && added < one / 2, "{added} of {one} bytes");
     let (decoded, held) = peak(|| encoded.decode(Kind::Request).unwrap());
     assert!(decoded.len() == 5_000 && held < one * 3 / 2, "{held} of {one} bytes");

@@ -114,8 +114,8 @@ fn crowds<'a>(shards: &[ShardProcessors<'a>]) -> BTreeMap<&'a str, u64> {
     }
     // Shards of unknown machines are not assumed to share one.
     machines.remove("");
-    let shares = machines.into_iter().map(|(host, machine)| (host, machine.crowd()));
-    shares.filter(|(_, share)| *share >= strain::bound(Lack::Machine)).collect()
+    let crowds = machines.into_iter().map(|(host, machine)| (host, machine.crowd()));
+    crowds.filter(|(_, share)| *share >= strain::bound(Lack::Machine)).collect()
 }
 
 #[cfg(test)]

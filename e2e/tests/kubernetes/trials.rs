@@ -106,9 +106,9 @@ fn client_libraries_are_compared_by_what_they_cost() {
         let calls = redis::calls(&namespace, "deployment/redis").await?;
         let counted = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum::<u64>();
         ensure!(succeeded > 0 && counted == succeeded, "the server counted {calls:?}, not {succeeded}: {object}");
-        let cells = list(&object, "/status/repeats");
-        ensure!(cells.len() == clients.len(), "not a cell for each client: {object}");
-        for ((name, _), cell) in clients.iter().zip(cells) {
+        let repeats = list(&object, "/status/repeats");
+        ensure!(repeats.len() == clients.len(), "not a cell for each client: {object}");
+        for ((name, _), cell) in clients.iter().zip(repeats) {
             let cost = &cell["cost"];
             ensure!(cost["name"] == *name && cost["version"] != "", "the cost is not that of {name}: {cell}");
             ensure!(count(cost, "/cpuPerRequestNanoseconds")? > 0, "{name} cost nothing: {cell}");

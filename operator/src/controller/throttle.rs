@@ -96,6 +96,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(200);
 
+    #[expect(clippy::unnecessary_wraps, reason = "an item of the stream")]
     fn request(name: &str) -> Result<ReconcileRequest<Guarded>, &'static str> {
         Ok(ReconcileRequest::from(ObjectRef::<Guarded>::new(name).within("perf")))
     }

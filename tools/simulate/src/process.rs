@@ -345,7 +345,7 @@ impl World {
         let now = process.clock(self.now());
         let (shard, incarnation) = (process.shard, process.incarnation.clone());
         if call != Call::Clock {
-            let silence = self.now() - std::mem::replace(&mut process.called_at, self.now());
+            let silence = self.now().saturating_sub(std::mem::replace(&mut process.called_at, self.now()));
             self.check(!process.has_load() || silence.as_secs() <= self.scenario.unattended_seconds, || {
                 format!("shard {shard} {incarnation} had load for {} s without a call", silence.as_secs())
             });

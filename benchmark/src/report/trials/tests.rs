@@ -36,7 +36,7 @@ fn a_line_says_what_the_result_says() {
 #[test]
 fn a_line_has_the_largest_share_of_the_load_generator() {
     let share = |service: u64, of: u32, swept: usize| {
-        let mut snapshot = snapshot(0, &[1_000_000; 10_000]);
+        let mut snapshot = snapshot(0, &vec![1_000_000; 10_000]);
         snapshot.latency.service = Some(encoded(HistogramKind::Request, &vec![service; 10_000]));
         snapshot.generator.waited_for_room = Some(0);
         let mut outcome = outcome(vec![snapshot]);
