@@ -97,7 +97,7 @@ fn snapshot(bytes: &[u8]) {
         return;
     }
     // Accepted counts can be summed over the maximum number of shards.
-    let most = u64::MAX / 2_000;
+    let most = u64::MAX / u64::from(limits::SHARDS);
     let tallies = snapshot.operations.iter().map(|part| &part.tally).chain([&snapshot.total, &snapshot.warmup]);
     for tally in tallies {
         assert!(tally.balances());
@@ -139,8 +139,10 @@ fn answer(bytes: &[u8]) {
     let probe = read::<Answer<ProbeState>>(bytes).and_then(|answer| answer.body.probe);
     let probe = probe.filter(|probe| probe.check().is_ok());
     // Accepted numbers can be multiplied by a rate and summed over the maximum number of shards.
-    let product = |probe: Probe| u128::from(probe.mean_nanoseconds).checked_mul(u128::from(probe.succeeded) * 2_000);
-    assert!(probe.is_none_or(|probe| product(probe).is_some() && probe.of_room <= u64::MAX / 2_000));
+    let shards = u64::from(limits::SHARDS);
+    let sum = |probe: Probe| u128::from(probe.succeeded) * u128::from(shards);
+    let product = |probe: Probe| u128::from(probe.mean_nanoseconds).checked_mul(sum(probe));
+    assert!(probe.is_none_or(|probe| product(probe).is_some() && probe.of_room <= u64::MAX / shards));
     let refusal = read::<Answer<Refusal>>(bytes);
     assert!(refusal.is_none_or(|answer| answer.body.message.len() <= 1024));
     let state = read::<Answer<ShardState>>(bytes);

@@ -62,8 +62,11 @@ pub const WORKERS: usize = 256;
 /// The longest name of an operation, node, machine, run or incarnation, in bytes.
 pub const NAME_BYTES: usize = 1024;
 
-/// The largest count that is accepted from a shard: 4.5e15. The sum over 2,000 shards fits into 64 bits.
-pub const LARGEST_COUNT: u64 = 1 << 52;
+/// The most shards of a benchmark.
+pub const SHARDS: u32 = 5_000;
+
+/// The largest count that is accepted from a shard: 2.3e15. The sum over all shards fits into 64 bits.
+pub const LARGEST_COUNT: u64 = 1 << 51;
 
 /// The largest reading of a monotonic clock that is accepted, in nanoseconds: 73 years. Differences fit into 63 bits.
 pub const LARGEST_INSTANT_NANOSECONDS: u64 = 1 << 61;

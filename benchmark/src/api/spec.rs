@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use kube_derive::CustomResource;
+use redisbench_wire::limits;
 use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -315,9 +316,9 @@ pub struct TimeoutsSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsSpec {
-    /// Number of pods, 1 to 2000. Default 1.
+    /// Number of pods, 1 to 5000. Default 1.
     #[serde(default = "default_one")]
-    #[schemars(range(min = 1, max = 2000))]
+    #[schemars(range(min = 1, max = limits::SHARDS))]
     pub count: u32,
     /// Reaction to the loss of a shard during the measurement. `Invalidate` lets the others finish; the verdict is Invalid. `Abort` stops
     /// the others and fails the run. `Restart` repeats the trial with all shards, at most twice, then acts like `Abort`. Default

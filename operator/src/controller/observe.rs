@@ -15,6 +15,7 @@ use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::conductor::ShardPresence;
 use redisbench_benchmark::report::historical;
+use redisbench_wire::limits;
 
 use super::Context;
 use super::apply::{ApplyError, call};
@@ -31,9 +32,6 @@ const FILL: Duration = Duration::from_secs(30);
 const CALL: Duration = Duration::from_secs(5);
 /// The minimum interval between look-ups of the shards' obstacles.
 const OBSTACLE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The maximum in the definition. A benchmark admitted by another definition is observed before it is validated.
-const MOST_SHARDS: u32 = 2_000;
 
 pub struct Reads {
     /// For objects that are not cached.
@@ -121,7 +119,8 @@ impl Reads {
             Ordering::Equal => has_started(trial, conduct_view.as_ref()),
             Ordering::Greater => has_started(None, conduct_view.as_ref()),
         };
-        let mut presence = pods::presence(shards.min(MOST_SHARDS), view.as_ref(), &pods, started);
+        // A benchmark admitted by another definition is observed before it is validated.
+        let mut presence = pods::presence(shards.min(limits::SHARDS), view.as_ref(), &pods, started);
         if let (Some(job), Some(conduct)) = (&job, conduct)
             && !started
             && let Some((kind, name)) = pods::puzzle(job, &pods, &presence, now)

@@ -223,7 +223,7 @@ fn each_problem_names_field_value_and_way_out() {
 fn all_problems_come_at_once() {
     let found = problems(&json!({
         "load": {"connections": 0, "pipeline": 0, "duration": "0s", "timeouts": {"request": "1h"}},
-        "shards": {"count": 3000},
+        "shards": {"count": 6000},
     }));
     let fields: Vec<&str> = found.iter().filter_map(|problem| problem.split(':').next()).collect();
     assert_eq!(
