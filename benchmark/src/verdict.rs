@@ -119,7 +119,7 @@ fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictR
 
 /// Wrong replies may cost the target less work, and they count as successes.
 fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
-    let found = merged.verification.as_ref().filter(|found| found.corrupt + found.mismatched > 0)?;
+    let found = merged.verification.as_ref().filter(|found| found.corrupt.max(found.mismatched) > 0)?;
     let message = format!(
         "{} replies held a value that was never written and {} had a type or number that the command cannot return, of {} \
          checked; all of them count as succeeded: see result.verification.findings",
@@ -132,7 +132,7 @@ fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
 
 /// The numbers are correct: losing data is the target's behaviour.
 fn data_lost(merged: &Merged) -> Option<VerdictReason> {
-    let found = merged.verification.as_ref().filter(|found| found.lost_writes + found.lost_keys > 0)?;
+    let found = merged.verification.as_ref().filter(|found| found.lost_writes.max(found.lost_keys) > 0)?;
     let message = format!(
         "the target lost {} acknowledged writes and {} keys with acknowledged writes: see result.verification.findings; \
          a failover loses writes not yet replicated, a restart those not yet saved: use WAIT, min-replicas-to-write or \

@@ -62,11 +62,11 @@ test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one se
 	$(E2E)/with-cluster.sh cargo test --workspace --test beyond_one_host -- --test-threads=1 --nocapture
 
 cluster-up: ## start a Kubernetes cluster for development
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
 	for step in preflight install build images up; do $(E2E)/$$step.sh || exit 1; done
 
 cluster-reload: ## load rebuilt programs into it
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
 	$(E2E)/images.sh project
 	$(E2E)/load.sh
 

@@ -28,7 +28,7 @@ fi
 if [ "$what" != base ]; then
   for p in operator loadgen clients; do
     b=$BIN_DIR/redisbench-$p
-    [ -x "$b" ] || die "no $b: run 'cargo build --release', or set BIN_DIR to its folder"
+    [ -x "$b" ] || die "no $b: run 'make build', or set BIN_DIR to its folder"
     ! stale $p "$b" || image $p docker.io/redisbench/$p:e2e --user 65532:65532 \
       --entry /usr/local/bin/redisbench-$p --elf "$b:/usr/local/bin/redisbench-$p"
   done

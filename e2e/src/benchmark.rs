@@ -1,5 +1,6 @@
 //! A benchmark of a test: its manifest, waiting for its states, and checks that its numbers are consistent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -11,6 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use redisbench_testkit::api_server::merge;
+use redisbench_testkit::machine::{Priority, Watch};
 use redisbench_testkit::status::imbalances;
 use serde_json::{Value, json};
 
@@ -67,14 +69,17 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
 pub struct Benchmark {
     namespace: TestNamespace,
     pub name: String,
+    /// Watches the machine since before its load.
+    pub(crate) machine: Arc<Watch>,
 }
 
 impl Benchmark {
     /// Creates [`manifest`] in the test's namespace.
     pub async fn create(namespace: &TestNamespace, name: &str, spec: &Value) -> Result<Self> {
         let object: DynamicObject = serde_json::from_value(manifest(name, spec))?;
+        let benchmark = Self::named(namespace, name);
         namespace.benchmarks().create(&PostParams::default(), &object).await?;
-        Ok(Self::named(namespace, name))
+        Ok(benchmark)
     }
 
     /// Starts a server, creates [`manifest`], and waits until it measures.
@@ -87,7 +92,8 @@ impl Benchmark {
 
     /// A benchmark that was created in another way.
     pub fn named(namespace: &TestNamespace, name: &str) -> Self {
-        Self { namespace: namespace.clone(), name: name.to_owned() }
+        let machine = Arc::new(Watch::begin(Some(Priority::Inherited)));
+        Self { namespace: namespace.clone(), name: name.to_owned(), machine }
     }
 
     /// Deletes it, without waiting.

@@ -6,13 +6,13 @@ use redisbench_benchmark::conductor::WallClock;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
-/// Maximum number of long computations at once. Otherwise 50 benchmarks that end together would need the memory for 50 merges.
-const COMPUTATIONS: usize = 2;
+/// Maximum number of merges of whole trials at once. Otherwise 50 benchmarks that end together would need the memory for 50.
+const MERGES: usize = 2;
 
 /// Where long computations run: compiling a large plan, merging thousands of histograms.
 #[derive(Clone, Debug)]
 pub enum Compute {
-    /// So that nothing else waits for them, such as the calls to other benchmarks' shards. Each needs a permit; clones share the permits.
+    /// So that nothing else waits for them, such as the calls to other benchmarks' shards. Clones share the permits of merges.
     OnAnotherThread(Arc<Semaphore>),
     /// Simulations have only one thread.
     Here,
@@ -20,16 +20,27 @@ pub enum Compute {
 
 impl Default for Compute {
     fn default() -> Self {
-        Self::OnAnotherThread(Arc::new(Semaphore::new(COMPUTATIONS)))
+        Self::OnAnotherThread(Arc::new(Semaphore::new(MERGES)))
     }
 }
 
 impl Compute {
-    /// Runs `work`, once there is a permit for it.
+    /// Runs `work` for a reconciliation. It waits for no merge, because an abort may wait for it.
     ///
     /// # Errors
     /// If it panicked.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+        match self {
+            Self::OnAnotherThread(_) => tokio::task::spawn_blocking(work).await,
+            Self::Here => Ok(work()),
+        }
+    }
+
+    /// Merges a trial, once there is a permit for it.
+    ///
+    /// # Errors
+    /// If it panicked.
+    pub async fn merge<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
         match self {
             Self::OnAnotherThread(permits) => {
                 // The work continues if its caller gives up, so it holds the permit itself. The semaphore is never closed.
@@ -97,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn at_most_two_computations_run_at_once() {
+    async fn at_most_two_trials_are_merged_at_once() {
         let compute = Compute::default();
         let (begin, mut started) = mpsc::unbounded_channel();
         let mut ends = Vec::new();
@@ -111,12 +122,13 @@ mod tests {
                     // Ends once its sender is dropped.
                     let _ = ended.recv();
                 };
-                tokio::spawn(async move { compute.run(work).await })
+                tokio::spawn(async move { compute.merge(work).await })
             })
             .collect();
         let mut first = [started.recv().await, started.recv().await];
         first.sort_unstable();
         assert_eq!(first, [Some(0), Some(1)]);
+        assert_eq!(compute.run(|| 7).await.unwrap(), 7, "reconciliations wait for no merge");
         timeout(Duration::from_millis(200), started.recv()).await.unwrap_err();
         drop(ends.remove(0));
         assert_eq!(started.recv().await, Some(2));

@@ -345,7 +345,7 @@ async fn run_task<C: ShardCalls>(
     let ended = if superseded {
         Ended::Superseded
     } else {
-        match tasks.compute.run(move || finish(outcome)).await {
+        match tasks.compute.merge(move || finish(outcome)).await {
             Ok(finished) => Ended::Over(Arc::new(finished)),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "failed to merge the results");

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const STOLEN: u64 = 2;
 /// The limit of the canary's delays, in per cent of the time.
 const LATE: u32 = 2;
-/// One late wake-up in this many decides p99.9, the highest quantile that a verdict judges.
-const ONE_OF: u64 = 1_000;
+/// One late wake-up in this many, or this part of the time, decides p99.9, the highest quantile that a verdict judges.
+const ONE_OF: u32 = 1_000;
 
 /// The sleep between two wake-ups.
 const NAP: Duration = Duration::from_millis(2);
@@ -91,12 +91,14 @@ impl Seen {
             .then(|| format!("a thread that only sleeps and wakes was late for {:?} of {:?}", self.late, self.elapsed))
     }
 
-    /// Why the machine may have decided p99.9 of the test, if it may: such a disturbance, or late wake-ups that are short in total.
+    /// Why the machine may have decided p99.9 of the test, if it may: such a disturbance, or late wake-ups.
     pub fn unevenness(&self) -> Option<String> {
-        let is_uneven = self.late_wakes * ONE_OF >= self.wakes.max(1);
+        let is_uneven = self.late_wakes * u64::from(ONE_OF) >= self.wakes.max(1) || self.late * ONE_OF >= self.elapsed;
         let uneven = || {
-            let (late, all) = (self.late_wakes, self.wakes);
-            format!("{late} of {all} wake-ups of a thread that only sleeps and wakes were late by {PUNCTUAL:?} or more")
+            let Self { late_wakes, wakes, late, .. } = self;
+            format!(
+                "{late_wakes} of {wakes} wake-ups of a thread that only sleeps and wakes were late, by {late:?} in all"
+            )
         };
         self.disturbance().or_else(|| is_uneven.then(uneven))
     }
@@ -181,8 +183,9 @@ mod tests {
         assert!(Seen { stolen: 41, ..quiet }.disturbance().unwrap().contains("2 % of the machine"));
         assert_eq!(Seen { stolen: 40, ..quiet }.unevenness(), None);
         assert!(late(1, 201).disturbance().unwrap().contains("late for 201ms of 10s"));
-        assert_eq!((late(5, 200).disturbance(), late(4, 200).unevenness()), (None, None));
-        assert!(late(5, 200).unevenness().unwrap().starts_with("5 of 5000 wake-ups"));
+        assert_eq!((late(5, 200).disturbance(), late(4, 9).unevenness()), (None, None));
+        assert!(late(5, 9).unevenness().unwrap().starts_with("5 of 5000 wake-ups"));
+        assert!(late(1, 10).unevenness().unwrap().ends_with("late, by 10ms in all"), "one long stop");
     }
 
     #[test]

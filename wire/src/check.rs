@@ -40,8 +40,9 @@ impl Snapshot {
             histogram("lateness", lateness, Kind::Request)?;
         }
         if let Some(client) = &self.client {
-            count("processor time of the client", client.user_nanoseconds)?;
-            count("processor time of the client in the kernel", client.system_nanoseconds)?;
+            let time = |what, nanoseconds| at_most(what, nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS);
+            time("processor time of the client", client.user_nanoseconds)?;
+            time("processor time of the client in the kernel", client.system_nanoseconds)?;
             count("context switches of the client", client.context_switches)?;
             count("memory of the client", client.peak_bytes)?;
         }

@@ -21,7 +21,7 @@ pub struct SafetySpec {
     #[serde(default)]
     pub allow_destructive: bool,
     /// Time without a call from the operator after which a shard stops its load, 1m to 48h. It keeps its result until 10 minutes after
-    /// the planned end. Once the operator hears of it, it stops the other shards, and the run fails with `StoppedEarly`. Default 5m.
+    /// the planned end. The operator then stops the other shards, and fails the run with `StoppedEarly`. Default 5m.
     #[serde(default = "default_unattended")]
     pub unattended: GoDuration,
 }

@@ -16,6 +16,9 @@ pub const RESTARTS: u32 = 2;
 /// Time for the last requests of a load to finish, before the first shard is asked for its result.
 pub const DRAIN: Duration = Duration::from_millis(100);
 
+/// Interval of polling shard 0 after the end of the load.
+pub const POLL_FIRST_AGAIN: Duration = Duration::from_millis(200);
+
 /// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
 pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
     Duration::from_secs(2).max(worst_round_trip * 4).max(reach_all(shards))
@@ -24,8 +27,11 @@ pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
 /// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`. The calls are spread over it. A small trial does
 /// not wait for large ones. At most 20 s: a shard without a call for `safety.unattended`, at least a minute, stops its load.
 pub fn snapshot_interval(own: usize, all: usize) -> Duration {
-    let shared = Duration::from_micros(500) * count(all);
-    shared.min(reach_all(own)).clamp(Duration::from_secs(1), Duration::from_secs(20))
+    shared(own, all).clamp(Duration::from_secs(1), Duration::from_secs(20))
+}
+
+fn shared(own: usize, all: usize) -> Duration {
+    (Duration::from_micros(500) * count(all)).min(reach_all(own))
 }
 
 /// Interval of polling shards while they prepare.
@@ -38,9 +44,9 @@ pub fn result_step(shards: usize) -> Duration {
     Duration::from_micros(1_500).min(Duration::from_secs(3) / count(shards).max(1))
 }
 
-/// Interval of polling a shard that still has requests in flight after the end of the load.
-pub fn draining_interval(shards: usize) -> Duration {
-    (Duration::from_micros(500) * count(shards)).clamp(Duration::from_millis(200), Duration::from_secs(1))
+/// Interval of polling a shard that still has requests in flight after the end of the load. At the rate of snapshots.
+pub fn draining_interval(own: usize, all: usize) -> Duration {
+    shared(own, all).clamp(Duration::from_millis(200), Duration::from_secs(20))
 }
 
 /// Time from the start until every request of `plan` has its outcome.
@@ -83,6 +89,9 @@ mod tests {
     fn results_are_asked_for_within_three_seconds() {
         let [micros, millis] = [Duration::from_micros, Duration::from_millis];
         assert_eq!([1, 2000, 5000].map(result_step), [micros(1_500), micros(1_500), micros(600)]);
-        assert_eq!([1, 1000, 5000].map(draining_interval), [millis(200), millis(500), millis(1000)]);
+        assert_eq!(
+            [1, 1000, 5000].map(|shards| draining_interval(shards, shards)),
+            [millis(200), millis(500), millis(2500)]
+        );
     }
 }

@@ -10,7 +10,7 @@ use redisbench_wire::{ClockReading, Detail, RefusalCode, ShardState};
 use super::broadcast::Broadcast;
 use super::clock::{ClockEstimate, duration, nanoseconds};
 use super::event::{Answered, Event};
-use super::intervals::{DRAIN, RESTARTS, draining_interval, result_step};
+use super::intervals::{DRAIN, POLL_FIRST_AGAIN, RESTARTS, result_step};
 use super::polled::Share;
 use super::settle::{Settled, unacknowledged};
 use super::shards::{self, Shard, Standing};
@@ -66,7 +66,8 @@ impl Measure {
         let (now, shards) = (conductor.now, conductor.shards.len());
         let share = Share::of(Arc::clone(&conductor.config.polled), shards);
         let interval = share.interval();
-        let step = interval / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
+        let over = conductor.load_ends_at().is_some_and(|end| now >= end);
+        let step = if over { result_step(shards) } else { interval / u32::try_from(shards.max(1)).unwrap_or(u32::MAX) };
         let at = |index| due_at(conductor, index, now + step * u32::try_from(index).unwrap_or(u32::MAX));
         Self {
             share,
@@ -189,7 +190,12 @@ impl Measure {
     /// When a shard that was polled now is polled next.
     fn next_poll(&self, conductor: &Conductor, index: usize) -> Duration {
         let over = conductor.load_ends_at().is_some_and(|end| conductor.now >= end);
-        let pause = if over { draining_interval(conductor.shards.len()) } else { self.share.interval() };
+        let pause = match (over, index) {
+            (false, _) => self.share.interval(),
+            // It is only one, and may have to wait for the others.
+            (true, 0) => POLL_FIRST_AGAIN,
+            (true, _) => self.share.draining_interval(),
+        };
         due_at(conductor, index, conductor.now + pause)
     }
 
@@ -236,8 +242,9 @@ impl Measure {
             }
         }
         let shard = &conductor.shards[index];
-        if shard.snapshot.as_ref().is_some_and(|kept| kept.aborted) {
-            return Err(stopped_early(index));
+        // Without load to stop, the others keep their whole collect timeout.
+        if is_aborted(shard) && !conductor.load_is_over() {
+            return Err(stopped_early(shard.index()));
         }
         match &shard.standing {
             Standing::Running => {
@@ -271,8 +278,12 @@ fn due_at(conductor: &Conductor, index: usize, at: Duration) -> Duration {
     }
 }
 
+fn is_aborted(shard: &Shard) -> bool {
+    shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)
+}
+
 /// The shard's load ended without an order of this conductor. The others must not go on against a target that gets less load than was asked for.
-fn stopped_early(shard: usize) -> Ending {
+fn stopped_early(shard: u32) -> Ending {
     let message = format!(
         "shard {shard} was stopped early: by an operator that died before it recorded why, or by itself, because no call reached it for \
          safety.unattended"
@@ -398,6 +409,9 @@ impl Conductor {
     }
 
     fn all_over(&self) -> Result<Measured, Ending> {
+        if let Some(stopped) = self.shards.iter().find(|shard| is_aborted(shard)) {
+            return Err(stopped_early(stopped.index()));
+        }
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::intervals::snapshot_interval;
+use super::intervals::{draining_interval, snapshot_interval};
 
 /// Number of shards that are polled for snapshots, over all conductors that share it.
 #[derive(Debug, Default)]
@@ -26,6 +26,11 @@ impl Share {
     /// Interval of snapshots of each shard.
     pub fn interval(&self) -> Duration {
         snapshot_interval(self.own, self.all.0.load(Ordering::Relaxed))
+    }
+
+    /// Interval of polling each shard that has not finished after the end of the load.
+    pub fn draining_interval(&self) -> Duration {
+        draining_interval(self.own, self.all.0.load(Ordering::Relaxed))
     }
 }
 

@@ -11,7 +11,7 @@ use super::intervals::reach_all;
 use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::trial::{Conductor, Step};
-use super::{Call, CallError, ConductStage, Ending, Reply};
+use super::{Call, CallError, ConductStage, Ending, Reply, reason};
 
 /// A shard that has not acknowledged the abort by then must be ended from outside. Several calls fit into it.
 const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(4);
@@ -45,7 +45,7 @@ impl StopLoad {
                 conductor.call(index, Call::Abort(conductor.config.trial, request));
             }
         }
-        let until = conductor.now + ACKNOWLEDGE_ABORT_WITHIN;
+        let until = conductor.now + patience(&ending, conductor, ACKNOWLEDGE_ABORT_WITHIN);
         Self { ending, start_was_known, aborting: true, superseded: false, until }
     }
 
@@ -93,7 +93,7 @@ impl StopLoad {
         }
         conductor.publish_counts(ConductStage::Collecting);
         let within = COLLECT_STOPPED_WITHIN.max(reach_all(conductor.shards.len()));
-        self.until = conductor.now + within.min(conductor.config.limits.collect);
+        self.until = conductor.now + patience(&self.ending, conductor, within.min(conductor.config.limits.collect));
         for index in 0..conductor.shards.len() {
             let shard = &conductor.shards[index];
             if shard.standing == Standing::Running && !shard.unacknowledged {
@@ -103,14 +103,28 @@ impl StopLoad {
     }
 }
 
+/// How long the shards may take. Those that stopped by themselves keep their results for long, and no user waits for this end.
+fn patience(ending: &Ending, conductor: &Conductor, usual: Duration) -> Duration {
+    match ending {
+        Ending::Failed(failure) if failure.reason == reason::STOPPED_EARLY => {
+            usual.max(conductor.config.limits.collect)
+        }
+        _ => usual,
+    }
+}
+
+/// Seconds that take several answers do not come with as many full ones.
 fn fetch(conductor: &mut Conductor, index: usize) {
-    let from = conductor.shards[index].seconds.next();
-    conductor.call(index, Call::Snapshot(conductor.config.trial, Detail::Full, from));
+    let seconds = &conductor.shards[index].seconds;
+    let detail = if seconds.more() { Detail::Live } else { Detail::Full };
+    let from = seconds.next();
+    conductor.call(index, Call::Snapshot(conductor.config.trial, detail, from));
 }
 
 /// Keeps a snapshot of a shard that has stopped. Calls again until it has.
 fn fetched(conductor: &mut Conductor, answered: Answered) {
     let index = answered.ask.shard;
+    let is_full = matches!(answered.ask.call, Call::Snapshot(_, Detail::Full, _));
     let snapshot = match answered.reply.and_then(Reply::snapshot) {
         Ok(snapshot) if snapshot.stage == Stage::Done => snapshot,
         other => {
@@ -122,7 +136,7 @@ fn fetched(conductor: &mut Conductor, answered: Answered) {
     shard.unreachable = None;
     if replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, conductor.attempt) == Ok(true) {
         conductor.keep(index, snapshot);
-        if conductor.shards[index].seconds.more() {
+        if conductor.shards[index].seconds.more() || !is_full {
             fetch(conductor, index);
         } else {
             conductor.finish_shard(index);

@@ -37,9 +37,15 @@ pub(super) fn why_bytes(trials: u32, fields: usize) -> usize {
     }
 }
 
-/// Whether the lines of a benchmark with this number of trials and swept fields have room for the load generator's share.
-fn has_room_for_shares(trials: u32, fields: usize) -> bool {
-    trials < MANY || fields <= FIELDS
+/// Whether the lines of a benchmark with this number of trials and swept fields, of several clients or not, have room for a reason. Clients
+/// have their processor time in it.
+fn has_room_for_why(trials: u32, fields: usize, of_clients: bool) -> bool {
+    trials < MANY || fields <= FIELDS || !of_clients
+}
+
+/// The same for the load generator's share.
+fn has_room_for_shares(trials: u32, fields: usize, of_clients: bool) -> bool {
+    trials < MANY || (fields <= FIELDS && !of_clients)
 }
 
 /// The load generator's largest share of a percentile, in hundredths of a percent.
@@ -92,12 +98,13 @@ impl Finished {
                 .and_then(|result| result.clients.first())
                 .map(|client| client.cpu_per_request_nanoseconds),
             generator_share_basis_points: result
-                .filter(|_| has_room_for_shares(present.of, kind.parameters.len()))
+                .filter(|_| has_room_for_shares(present.of, kind.parameters.len(), kind.client.is_some()))
                 .and_then(largest_share),
             verdict: self.verdict().map(|verdict| verdict.value),
             limited_by: self.verdict().map(|verdict| verdict.limited_by),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
+                .filter(|_| has_room_for_why(present.of, kind.parameters.len(), kind.client.is_some()))
                 .map(|why| human::shorten(why, why_bytes).into_owned()),
         })
     }

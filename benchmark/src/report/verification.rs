@@ -75,7 +75,7 @@ pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, Str
         [] => format!("{checked} replies were checked, no problems found"),
         told => format!("{checked} replies were checked: {}", told.join(", ")),
     };
-    match (found.is_wrong(), found.corrupt + found.mismatched, found.unread_keys) {
+    match (found.is_wrong(), found.corrupt.max(found.mismatched), found.unread_keys) {
         (true, 0, _) => (Truth::False, reason::DATA_LOST, message),
         (true, ..) => (Truth::False, reason::WRONG_REPLIES, message),
         (false, _, 0) => (Truth::True, reason::VERIFIED, message),

@@ -12,7 +12,7 @@ use super::thresholds::{
 };
 use super::{rate, reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
-use crate::measurement::merge::{Merged, measured_nanoseconds};
+use crate::measurement::merge::Merged;
 use crate::measurement::{Outcome, ShardOutcome};
 use crate::{human, measurement::latencies};
 
@@ -279,9 +279,8 @@ pub(super) fn busy_seconds(outcome: &Outcome, merged: &Merged) -> Vec<(u64, u32,
     let busy = |shard: &ShardOutcome| {
         let snapshot = shard.snapshot.as_ref()?;
         let [busy, ..] = strain::measured_by(snapshot, &Waits::new(), |_| BUSY_FOR_LATENCIES)?;
-        let time = u128::from(busy.beyond) * u128::from(measured_nanoseconds(snapshot)) / u128::from(MILLION);
         let decided = || busy.beyond.min(delayed(snapshot, merged, 0));
-        (time > u128::from(BUSY_SECONDS)).then(|| (decided(), shard.shard, busy))
+        (busy.nanoseconds > BUSY_SECONDS).then(|| (decided(), shard.shard, busy))
     };
     outcome.shards.iter().filter_map(busy).collect()
 }

@@ -16,7 +16,7 @@ pub(super) struct Plateau {
     pub(super) rate: Option<u64>,
     /// In nanoseconds after the start. May exceed the measurement.
     pub(super) within: Range<u64>,
-    /// Such as `stage peak`, or `stage 2` if the stage has no name. None for the whole measurement.
+    /// Such as `stage peak`, or `stages[1]` if the stage has no name. None for the whole measurement.
     pub(super) stage: Option<String>,
     /// Whether the measurement ends with it.
     pub(super) is_last: bool,
@@ -29,6 +29,11 @@ impl Plateau {
 
     pub(super) fn name(&self) -> &str {
         self.stage.as_deref().unwrap_or("the measurement")
+    }
+
+    /// A cause that a stage may have besides those of a whole measurement, as the beginning of a list.
+    pub(super) fn cause(&self) -> &'static str {
+        if self.stage.is_some() { "the queue of an earlier stage may drain, " } else { "" }
     }
 
     /// How to make it steady.
@@ -52,17 +57,17 @@ pub(super) fn all(spec: &Validated, outcome: &Outcome) -> Vec<Plateau> {
     let window = completed_window(outcome);
     let mut end = spec.plan.warmup_nanoseconds;
     let mut plateaus = Vec::new();
-    for (number, (stage, name)) in (1_u32..).zip(stages.iter().zip(&spec.stage_names)) {
+    for (number, (stage, name)) in stages.iter().zip(&spec.stage_names).enumerate() {
         let begin = end;
         end = begin.saturating_add(stage.nanoseconds);
         let measured = end.min(window.end).saturating_sub(begin.max(window.start));
         let is_last = measured > 0 && end >= window.end;
         if stage.from_per_second == stage.to_per_second && (is_last || measured >= SHORTEST_STAGE) {
-            let name = name.clone().unwrap_or_else(|| number.to_string());
+            let position = || format!("stages[{number}]");
             plateaus.push(Plateau {
                 rate: Some(stage.to_per_second),
                 within: begin..end,
-                stage: Some(format!("stage {name}")),
+                stage: Some(name.as_ref().map_or_else(position, |name| format!("stage {name}"))),
                 is_last,
             });
         }
@@ -95,7 +100,7 @@ mod tests {
             plateaus.into_iter().map(fact).collect::<Vec<_>>()
         };
         let low = |is_last| ("stage low".to_owned(), 2, 14, is_last);
-        assert_eq!(found(35), [low(false), ("stage 4".to_owned(), 31, 37, true)]);
+        assert_eq!(found(35), [low(false), ("stages[3]".to_owned(), 31, 37, true)]);
         assert_eq!(found(20), [low(false)], "it ended in the ramp");
         assert_eq!(found(4), [low(true)]);
     }

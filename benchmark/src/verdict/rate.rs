@@ -14,6 +14,7 @@ use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
+use crate::measurement::latencies;
 use crate::measurement::merge::{Completions, Merged, completed_window, completions};
 
 const SECOND: u64 = 1_000_000_000;
@@ -27,11 +28,15 @@ pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     let Some(due) = merged.pace.due else { return false };
     let tally = &merged.total.tally;
     let asked = tally.scheduled.saturating_sub(tally.in_flight).saturating_add(merged.total.unknown);
-    let chance = match spec.plan.load {
-        Load::OpenLoop { arrival: Arrival::Poisson, .. } => 5 * due.isqrt(),
-        _ => 0,
-    };
-    reaches(tally.succeeded, asked, 1) && reaches(merged.pace.completed, due, chance.max(1))
+    reaches(tally.succeeded, asked, 1) && reaches(merged.pace.completed, due, chance(spec, due))
+}
+
+/// How many of `due` requests may be missing by chance.
+fn chance(spec: &Validated, due: u64) -> u64 {
+    match spec.plan.load {
+        Load::OpenLoop { arrival: Arrival::Poisson, .. } => (5 * due.isqrt()).max(1),
+        _ => 1,
+    }
 }
 
 /// Whether `part` is at least 99 % of `whole`. A deficit of up to `chance` requests never counts.
@@ -57,10 +62,12 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
-/// If the rate was missed, the seconds in which fewer than 99 % of the due requests were completed, in order and in nanoseconds after the
-/// start. Empty if it was met, or without a whole second.
+/// If the rate was missed or a backlog grew, the seconds in which fewer than 99 % of the requests were completed that were due a mean
+/// response time earlier, in order and in nanoseconds after the start. Empty otherwise, or without a whole second.
 pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Vec<Range<u64>> {
-    let Some(rate) = CumulativeRate::of(&spec.plan).filter(|_| !is_met(spec, merged)) else { return Vec::new() };
+    let fell = || !is_met(spec, merged) || backlog_growth(spec, outcome, merged).is_some();
+    let Some(rate) = CumulativeRate::of(&spec.plan).filter(|_| fell()) else { return Vec::new() };
+    let response = latencies::round(merged.total.response.mean());
     let (interval, points) = completions(outcome);
     let each = whole(SECOND, interval).max(1);
     let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
@@ -69,8 +76,9 @@ pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Ve
     let begins = (0..).map(|second: u64| from.saturating_add(second.saturating_mul(length)));
     let seconds = begins.map(|begin| begin..begin.saturating_add(length));
     let is_behind = |(completed, second): &(&[u64], Range<u64>)| {
-        let [due, end] = [second.start, second.end].map(|at| rate.count_before(at));
-        !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), end.saturating_sub(due), 1)
+        let [before, end] = [second.start, second.end].map(|at| rate.count_before(at.saturating_sub(response)));
+        let due = end.saturating_sub(before);
+        !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), due, chance(spec, due))
     };
     points.chunks_exact(each).zip(seconds).filter(is_behind).map(|(_, second)| second).collect()
 }

@@ -85,11 +85,12 @@ fn latency_over(outcome: &Outcome, plateau: &Plateau, quantile: Quantile, rule: 
     let [first, last] =
         [shift.first, shift.last].map(|nanoseconds| human::latency(crate::measurement::latencies::round(nanoseconds)));
     Some(format!(
-        "{} of response time {} from {first} in the first tenth of {} to {last} in the last at a constant load: data may \
+        "{} of response time {} from {first} in the first tenth of {} to {last} in the last at a constant load: {}data may \
          grow, a cache may fill, a server may warm up or slow down; {}",
         quantile.name(),
         if shift.last > shift.first { "rose" } else { "fell" },
         plateau.name(),
+        plateau.cause(),
         plateau.remedy(),
     ))
 }
@@ -130,11 +131,12 @@ fn drift(parts: &[u64], plateau: &Plateau) -> Option<String> {
     steady::drift(&numbers, &STEADY)?;
     let (first, last) = (parts.first()?, parts.last()?);
     Some(format!(
-        "the throughput went from {} in the first tenth of {} to {} in the last without settling: a cache may fill, a \
+        "the throughput went from {} in the first tenth of {} to {} in the last without settling: {}a cache may fill, a \
          server may slow down; {}",
         human::rate(*first),
         plateau.name(),
         human::rate(*last),
+        plateau.cause(),
         plateau.remedy()
     ))
 }
@@ -273,7 +275,8 @@ mod tests {
                 "{message}"
             );
             let message = told(judged(&both, 0, second));
-            assert!(message.contains("in the first tenth of stage 2 to"), "{message}");
+            assert!(message.contains("in the first tenth of stages[1] to"), "{message}");
+            assert!(message.contains("the queue of an earlier stage may drain, data may grow"), "{message}");
             // A latency that rises while the rate does is judged in no stage.
             assert_eq!(judged(&staged(arrival, 900), 0, first), []);
         }

@@ -37,8 +37,9 @@ pub(super) struct Seconds {
     pub(super) worst: u64,
     /// Beginning of that second, in nanoseconds after the beginning of the measurement.
     pub(super) worst_at: u64,
-    /// Share of the time in seconds beyond the bound.
+    /// Share of the time in seconds beyond the bound, and their length in nanoseconds.
     pub(super) beyond: u64,
+    pub(super) nanoseconds: u64,
 }
 
 /// Waiting time of the workers of all shards on a machine, summed per second, in hundredths of a per cent of its length.
@@ -114,7 +115,7 @@ pub(super) fn measured_by(snapshot: &Snapshot, waits: &Waits, bound: impl Fn(Lac
         for (index, lack) in LACKS.into_iter().enumerate() {
             let (seconds, worst) = (&mut all[index], stretch.worst[index]);
             sums[index] += u128::from(stretch.mean[index]) * u128::from(length);
-            seconds.beyond = seconds.beyond.saturating_add(stretch.beyond(index, bound(lack)));
+            seconds.nanoseconds = seconds.nanoseconds.saturating_add(stretch.beyond(index, bound(lack)));
             if worst > seconds.worst {
                 (seconds.worst, seconds.worst_at) = (worst, stretch.measured.start.saturating_sub(from));
             }
@@ -122,7 +123,7 @@ pub(super) fn measured_by(snapshot: &Snapshot, waits: &Waits, bound: impl Fn(Lac
     }
     for (seconds, sum) in all.iter_mut().zip(sums) {
         seconds.mean = u64::try_from(sum / u128::from(time.max(1))).unwrap_or(u64::MAX);
-        seconds.beyond = share(seconds.beyond, time);
+        seconds.beyond = share(seconds.nanoseconds, time);
     }
     (time > 0).then_some(all)
 }

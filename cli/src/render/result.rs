@@ -467,7 +467,7 @@ fn more_than_requests(requests: &Requests) -> Vec<String> {
         let number = count(requests.under_replicated);
         notes.push(format!("Replicas: {number} requests succeeded with fewer replicas than required."));
     }
-    if requests.fills + requests.fill_errors > 0 {
+    if requests.fills.max(requests.fill_errors) > 0 {
         let (fills, errors) = (count(requests.fills), count(requests.fill_errors));
         notes.push(format!("Fills: {fills} keys written after read misses, {errors} failed; not counted above."));
     }

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
-use redisbench_testkit::machine::{Priority, Watch};
 use serde_json::Value;
 
 use super::events;
@@ -59,7 +58,6 @@ pub struct Report {
     ledger: Ledger,
     before: Objects,
     history: History,
-    machine: Watch,
     ended: Option<Instant>,
     recovered: Vec<String>,
 }
@@ -71,7 +69,6 @@ impl Report {
         let uid = text(&object, "/metadata/uid")?.to_owned();
         Ok(Self {
             history: History::begin(namespace, &benchmark.name, &uid),
-            machine: Watch::begin(Some(Priority::Inherited)),
             uid,
             run: object.pointer("/status/runId").cloned(),
             epoch: epoch(&object),
@@ -113,7 +110,7 @@ impl Report {
     /// Waits for the end, checks everything, and saves the row. Returns the finished object.
     pub async fn close(mut self, expected: &Expected<'_>) -> Result<Value> {
         let object = self.benchmark.finished(OVER_WITHIN).await?;
-        let busy = self.machine.seen().unevenness();
+        let busy = self.benchmark.machine.seen().unevenness();
         let checked = self.check(&object, expected, busy.as_deref()).await;
         // Rows of failures are the most important, so they are saved too.
         if let Err(error) = &checked {
@@ -245,11 +242,12 @@ fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
 }
 
 /// Whether a Degraded verdict counts as Valid: the fault explains every reason, or a busy machine does by delays, and possibly by a rate
-/// missed because of them.
+/// missed because of them. `GeneratorDelay` needs no busy machine: it is judged in microseconds, which three nodes on one machine take from
+/// each other.
 fn is_excused(status: &Value, expected: &Expected<'_>, is_busy: bool) -> bool {
     let found = || list(status, "/verdict/reasons").iter().filter(|reason| reason["severity"] != "Valid");
     let doubt = |reason: &Value| reason["reason"].as_str().is_some_and(|kind| expected.doubts.contains(&kind));
-    let delay = |reason: &Value| is_busy && is_of_the_machine(status, reason);
+    let delay = |reason: &Value| reason["reason"] == "GeneratorDelay" || is_busy && is_of_the_machine(status, reason);
     let late = found().any(delay);
     let missed = |reason: &Value| late && reason["reason"] == "RateMissed";
     status["verdict"]["value"] == "Degraded"
@@ -383,7 +381,8 @@ mod tests {
             is_excused(&status, &expected, is_busy)
         };
         assert!(excused("Degraded", &["GeneratorDelay", "RateMissed", "Errors"], true));
-        assert!(!excused("Degraded", &["GeneratorDelay"], false), "the machine was not busy");
+        assert!(!excused("Degraded", &["SendLate"], false), "the machine was not busy");
+        assert!(excused("Degraded", &["GeneratorDelay"], false), "nodes that share processors");
         assert!(!excused("Degraded", &["RateMissed"], true), "nothing explains it");
         assert!(
             excused("Degraded", &["Unreconciled"], false) && excused("Degraded", &["Unreconciled", "SendLate"], true)

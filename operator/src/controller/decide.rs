@@ -71,6 +71,8 @@ pub struct Observed {
     /// The run's Job. None if it does not exist or is not ours.
     pub job: Option<JobView>,
     pub presence: Vec<ShardPresence>,
+    /// Whether pods of a suspended Job are left.
+    pub left_pods: bool,
     /// The conducting task in this process.
     pub conduct: Option<TaskView>,
     /// The index of the trial that it conducts.
@@ -330,7 +332,8 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
             // back.
             let is_gone = |shard: &ShardPresence| matches!(shard, ShardPresence::Gone { replaced: true, .. });
             let job_stays = observed.job.as_ref().is_some_and(|job| !job.deleting);
-            if !started && (observed.job.is_none() || job_stays && observed.presence.iter().any(is_gone)) {
+            let may_not_come = observed.left_pods || observed.presence.iter().any(is_gone);
+            if !started && (observed.job.is_none() || job_stays && may_not_come) {
                 decision.after.push(Action::CreateChildren);
             }
         }

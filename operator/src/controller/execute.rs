@@ -60,6 +60,14 @@ impl Executor<'_> {
                 Ok(_) => {}
                 // Deleted meanwhile; the watch reports it.
                 Err(error) if error.code() == Some(404) => return Ok(None),
+                // Nothing after the end depends on it.
+                Err(error) if old.phase.is_terminal() && error.refuses_the_object() => {
+                    tracing::warn!(
+                        benchmark = self.run.benchmark,
+                        error = chain(&error),
+                        "a finished status was refused"
+                    );
+                }
                 Err(error) => {
                     // Then earlier refusals of the result were due to the server's state too.
                     if error.is_outage() || error.code().is_some_and(|code| code >= 500) {

@@ -136,7 +136,8 @@ impl Reads {
             conduct.set_presence(presence.clone());
         }
         let aggregate = conduct.and_then(ConductTask::aggregate);
-        Observed { job: view, presence, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
+        let left_pods = view.as_ref().is_some_and(|job| job.suspended) && !pods.is_empty();
+        Observed { job: view, presence, left_pods, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
     }
 
     /// The name of the pod with this UID.

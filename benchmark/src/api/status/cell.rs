@@ -58,7 +58,8 @@ pub struct CellResult {
     /// finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Latencies>,
-    /// What its client cost, per request of all its trials. Set once the run has finished. Only with `load.clients`.
+    /// Cost of its client over all its trials: means per request, and maxima of connections, callers and memory. Set once the run has
+    /// finished. Only with `load.clients`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ClientResult>,
 }

@@ -97,8 +97,9 @@ pub struct TrialLine {
     /// Processor time of the shards per request. Only with `load.clients`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_request_nanoseconds: Option<u64>,
-    /// The largest share that the load generator itself had in p50, p99 or p99.9 of response time, in hundredths of a percent. Not set if
-    /// it is unknown, and in runs of 100 or more trials with four swept fields.
+    /// The largest share that the load generator itself had in p50, p99 or p99.9 of response time, in hundredths of a percent. A lower bound
+    /// if the time of unread replies is unknown. Not set if all of it is, and in runs of 100 or more trials
+    /// of several clients or with four swept fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_share_basis_points: Option<u32>,
     /// The value of its verdict.
@@ -107,7 +108,8 @@ pub struct TrialLine {
     /// The factor that limited its throughput. Its artifact names the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
-    /// Why it failed, or the worst reason why it is not Valid.
+    /// Why it failed, or the worst reason why it is not Valid. Not set in runs of 100 or more trials of several clients with four swept
+    /// fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 96))]
     pub why: Option<String>,

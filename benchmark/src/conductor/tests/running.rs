@@ -237,6 +237,24 @@ fn a_shard_that_stopped_by_itself_ends_the_load_of_the_others() {
     }
 }
 
+/// A partition heals gradually: shards that stopped by themselves hold their results until they are heard.
+#[test]
+fn shards_that_stopped_by_themselves_may_be_heard_late() {
+    let mut rig = Rig::measuring(3);
+    let begun = rig.now();
+    for index in 1..3 {
+        let mut stopped = rig.shards.shard(index);
+        stopped.aborted_at = Some(u64::try_from((stopped.clock_offset + begun).as_nanos()).unwrap());
+        stopped.reachable = index == 1;
+    }
+    rig.pass(Duration::from_secs(30));
+    rig.shards.shard(2).reachable = true;
+    let outcome = rig.conduct();
+    assert_eq!(failure(&outcome).reason, "StoppedEarly");
+    assert_eq!(lost(&outcome), []);
+    assert!(outcome.unacknowledged().next().is_none());
+}
+
 #[test]
 fn abort_stops_every_shard_and_keeps_what_was_measured() {
     let mut rig = Rig::new(3);

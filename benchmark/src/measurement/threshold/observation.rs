@@ -66,15 +66,16 @@ impl Observation {
     /// the first seconds of the measurement, the number of seconds before them.
     pub(super) fn of_seconds(span: &Span, operations: &[String], seconds: u32, warmup: Option<u32>) -> Self {
         let nanoseconds = u64::from(seconds) * SECOND;
-        // The first replies arrive a response time after the first request that counts, so that time is left out: at most half, because a
-        // target that stands still has response times as long.
-        let time = |response: &Histogram<u64>, before: u64| {
-            let silent = latencies::round(response.mean()).saturating_sub(before).min(nanoseconds / 2);
+        // The first replies arrive a service time after the first request that counts, so that time is left out: at most half, because a
+        // target that stands still has service times as long. A closed loop has no queue, and only response times.
+        let trip = |measured: &Measured| measured.service.clone().unwrap_or_else(|| measured.response.clone());
+        let time = |trips: &Histogram<u64>, before: u64| {
+            let silent = latencies::round(trips.mean()).saturating_sub(before).min(nanoseconds / 2);
             if warmup.is_some() { nanoseconds - silent } else { nanoseconds }
         };
         let part = |(name, part): (&String, _)| {
             let measured = seconds::measured(std::iter::once(part));
-            let per_second = merge::per_second(measured.tally.succeeded, time(&measured.response, 0));
+            let per_second = merge::per_second(measured.tally.succeeded, time(&trip(&measured), 0));
             Part { name: name.clone(), node: None, per_second, measured }
         };
         let node = |node: &NodePart| {
@@ -86,7 +87,7 @@ impl Observation {
         // Replies to the warm-up's last requests are part of the target's throughput.
         let completed = span.counts().succeeded.saturating_add(span.warmup.succeeded);
         let total = seconds::measured(span.parts.iter());
-        let time_of_total = time(&total.response, u64::from(warmup.unwrap_or_default()) * SECOND);
+        let time_of_total = time(&trip(&total), u64::from(warmup.unwrap_or_default()) * SECOND);
         Self {
             total: Some(Part {
                 name: String::new(),

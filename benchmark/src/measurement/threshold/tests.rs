@@ -294,6 +294,18 @@ fn the_first_round_trip_stops_no_load() {
     assert!(said(Scope::Total, 150 * MILLISECOND, 150, 1).is_some());
 }
 
+/// Time in the queue of an overloaded target is no round trip.
+#[test]
+fn a_queue_that_grows_does_not_hold_the_stop_up() {
+    let stop = Threshold { abort_on_fail: true, ..of(Limit::Throughput { min_per_second: 900 }) };
+    let mut seconds = Seconds::new(vec![stop]);
+    let overloaded = |second: u64| {
+        let queued = part(820, 180 * second * MILLISECOND + MILLISECOND);
+        Part { service: part(820, MILLISECOND).response, ..queued }
+    };
+    assert!((0..6).any(|second| seconds.push(vec![overloaded(second)]).is_some()));
+}
+
 #[test]
 fn what_is_in_flight_is_not_held_against_a_quantile_while_the_load_runs() {
     let stop = Threshold { abort_on_fail: true, ..of(response("0.9", Duration::from_millis(5))) };

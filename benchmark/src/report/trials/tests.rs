@@ -133,13 +133,27 @@ fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
         p99_nanoseconds: Some(600_000_000_000),
         p999_nanoseconds: Some(600_000_000_000),
         failed_thresholds: 64,
-        generator_share_basis_points: has_room_for_shares(most, swept).then_some(10_000),
+        generator_share_basis_points: has_room_for_shares(most, swept, false).then_some(10_000),
         limited_by: Some(LimitedBy::GeneratorNetwork),
         verdict: Some(VerdictValue::Degraded),
         why: Some("w".repeat(why_bytes(most, swept))),
         ..last.line.clone().unwrap()
     };
     (0..most).map(line).collect()
+}
+
+/// The same lines of clients in the place of targets.
+fn of_clients(lines: Vec<TrialLine>, swept: usize) -> Vec<TrialLine> {
+    let most = u32::try_from(lines.len()).unwrap();
+    let line = |line: TrialLine| TrialLine {
+        client: line.target,
+        target: None,
+        cpu_per_request_nanoseconds: Some(1_000_000_000),
+        generator_share_basis_points: has_room_for_shares(most, swept, true).then_some(10_000),
+        why: line.why.filter(|_| has_room_for_why(most, swept, true)),
+        ..line
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// Lines of a comparison of `targets` at the maximum number of settings, with 5 trials of each.
@@ -257,6 +271,8 @@ fn the_largest_comparison_fits_as_well() {
         assert_eq!(status.comparison.len() as u64 + status.comparison_left_out, results);
         assert!(status.comparison.iter().all(|one| one.metrics.len() == 5 && one.pairs == 5));
         assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(targets * settings));
+        let clients = of_clients(compared(long_lines(targets * settings * 5, swept), targets), swept);
+        largest(&benchmark, clients);
     }
 }
 

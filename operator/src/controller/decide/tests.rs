@@ -197,6 +197,12 @@ fn a_pod_that_is_gone_before_the_start_makes_it_ask_whether_the_namespace_stays(
         observed.presence = vec![gone(replaced)];
         assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, asks, "{stage:?} {replaced}");
     }
+    // A suspended Job replaces no pod, and keeps those that have failed.
+    for (left_pods, asks) in [(true, vec![Action::CreateChildren]), (false, vec![])] {
+        let presence = vec![ShardPresence::Queued];
+        let observed = Observed { presence, left_pods, ..conducting(ConductStage::Preparing) };
+        assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, asks, "{left_pods}");
+    }
 }
 
 #[test]

@@ -281,8 +281,10 @@ async fn a_status_that_was_final_before_is_not_shortened() {
             Some(json!({"phase": "Succeeded", "result": result})),
         );
         world.server.fail(fault("PATCH", "/status", how), u32::MAX);
-        world.reconcile().await.unwrap_err();
-        assert_eq!(world.writes(), [patch_status()], "{how:?}");
+        // Its cleanup does not depend on the status.
+        world.reconcile().await.unwrap();
+        let patches = world.writes().into_iter().filter(|write| *write == patch_status()).count();
+        assert_eq!(patches, 1, "{how:?}");
     }
 }
 
