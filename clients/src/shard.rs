@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicUsize,
+    AtomicBool, AtomicUsize,
     Ordering::{AcqRel, Relaxed},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,17 +61,62 @@ struct Shared {
     assembly: Arc<Assembly>,
     seats: Vec<Place>,
     events: mpsc::Sender<EngineEvent>,
-    /// Connections of the library, in all and ready.
+    /// Connections of the library.
     wanted: u32,
-    ready: AtomicU32,
-    /// Those of the engine, ready and wanted.
-    engine: Mutex<(u32, u32)>,
-    /// The preload is over, and the engine's connections are closed.
-    is_prepared: AtomicBool,
+    connected: Connected,
     tasks: Mutex<Vec<AbortHandle>>,
     callers: u32,
     /// The attempt in progress.
     attempt: Mutex<Arc<Attempt>>,
+}
+
+/// The ready connections while the target is prepared, and their reports.
+struct Connected {
+    state: Mutex<State>,
+    events: mpsc::Sender<EngineEvent>,
+}
+
+/// Numbers of connections, ready and wanted.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    library: (u32, u32),
+    engine: (u32, u32),
+    /// The preload is over, and the engine's connections are closed.
+    is_prepared: bool,
+}
+
+impl Connected {
+    fn new(library: u32, engine: u32, events: mpsc::Sender<EngineEvent>) -> Self {
+        Self { state: Mutex::new(State { library: (0, library), engine: (0, engine), is_prepared: false }), events }
+    }
+
+    fn is_prepared(&self) -> bool {
+        lock(&self.state).is_prepared
+    }
+
+    /// Applies `change`, and reports the numbers until the target is prepared. Under the lock, because the last report must be of the last
+    /// state.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        change(&mut state);
+        if !state.is_prepared {
+            // The next change sends it again.
+            let _ = self.events.try_send(state.event());
+        }
+    }
+
+    /// Ends the reports. Returns the last one, or none if they had ended.
+    fn prepared(&self) -> Option<EngineEvent> {
+        let mut state = lock(&self.state);
+        (!std::mem::replace(&mut state.is_prepared, true)).then(|| state.event())
+    }
+}
+
+impl State {
+    fn event(&self) -> EngineEvent {
+        let (ready, wanted) = (self.library.0 + self.engine.0, self.library.1 + self.engine.1);
+        EngineEvent::Connected { ready, wanted }
+    }
 }
 
 /// A thread's part: its desk, its callers and its connections.
@@ -159,11 +204,9 @@ impl ClientDriver {
             setup: Mutex::new(setup),
             assembly,
             seats,
+            connected: Connected::new(wanted, engine.connections(), events.clone()),
             events,
             wanted,
-            ready: AtomicU32::new(0),
-            engine: Mutex::new((0, engine.connections())),
-            is_prepared: AtomicBool::new(false),
             tasks: Mutex::default(),
             callers,
             // Nothing has begun that could end.
@@ -201,8 +244,7 @@ async fn pass_on(engine: std::sync::Weak<Engine>, shared: Arc<Shared>, mut event
     while let Some(event) = events.recv().await {
         match event {
             EngineEvent::Connected { ready, wanted } => {
-                *lock(&shared.engine) = (ready, wanted);
-                shared.tell_connected();
+                shared.connected.change(|state| state.engine = (ready, wanted));
                 continue;
             }
             EngineEvent::Preloaded { .. } => {
@@ -211,7 +253,7 @@ async fn pass_on(engine: std::sync::Weak<Engine>, shared: Arc<Shared>, mut event
                 }
             }
             EngineEvent::ConnectFailed { .. } | EngineEvent::ConnectionLost { .. }
-                if shared.is_prepared.load(Relaxed) =>
+                if shared.connected.is_prepared() =>
             {
                 continue;
             }
@@ -226,20 +268,12 @@ async fn pass_on(engine: std::sync::Weak<Engine>, shared: Arc<Shared>, mut event
 impl Shared {
     /// Closes the engine's connections: they would count among the client's.
     async fn leave_to_client(&self, engine: &Engine) {
-        if !self.is_prepared.swap(true, Relaxed) {
+        if let Some(last) = self.connected.prepared() {
+            // An earlier one may have found the channel full. Fails only after the shard has dropped its end.
+            let _ = self.events.send(last).await;
             // Fails only if a worker has ended, which is an event of its own.
             let _ = engine.disconnect().await;
         }
-    }
-
-    fn tell_connected(&self) {
-        if self.is_prepared.load(Relaxed) {
-            return;
-        }
-        let (ready, wanted) = *lock(&self.engine);
-        let (ready, wanted) = (ready + self.ready.load(Relaxed), wanted + self.wanted);
-        // Only the last state matters, and the next change sends it again.
-        let _ = self.events.try_send(EngineEvent::Connected { ready, wanted });
     }
 
     /// Opens the connections of a place, however often that takes.
@@ -261,10 +295,7 @@ impl Shared {
         if let Some(before) = before {
             before.close().await;
         }
-        if self.wanted > 0 {
-            self.ready.fetch_add(u32::try_from(place.connections).unwrap_or(0), Relaxed);
-        }
-        self.tell_connected();
+        self.connected.change(|state| state.library.0 += u32::try_from(place.connections).unwrap_or(0));
     }
 
     /// Makes calls until the load of `attempt` ends.
@@ -314,8 +345,7 @@ impl Driver for ClientDriver {
     }
 
     fn connect(&self) -> Result<(), EngineError> {
-        self.shared.is_prepared.store(false, Relaxed);
-        self.shared.ready.store(0, Relaxed);
+        self.shared.connected.change(|state| (state.library.0, state.is_prepared) = (0, false));
         for (index, place) in self.shared.seats.iter().enumerate() {
             if self.shared.client.library == Library::Null {
                 // Ready at once: no event says so, because there is nothing to wait for.
@@ -410,5 +440,36 @@ impl Driver for ClientDriver {
             (snapshot.preloaded_keys, snapshot.preload_commands) = (prepared.preloaded_keys, prepared.preload_commands);
             Ok(snapshot)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads report at once: the engine's connection and the library's.
+    #[test]
+    fn the_last_report_is_of_the_last_state() {
+        for _ in 0..2_000 {
+            let (sender, mut events) = mpsc::channel(8);
+            let connected = Connected::new(1, 1, sender);
+            std::thread::scope(|scope| {
+                scope.spawn(|| connected.change(|state| state.engine.0 = 1));
+                scope.spawn(|| connected.change(|state| state.library.0 = 1));
+            });
+            let last = std::iter::from_fn(|| events.try_recv().ok()).last();
+            assert!(matches!(last, Some(EngineEvent::Connected { ready: 2, wanted: 2 })), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn the_reports_end_once_the_target_is_prepared() {
+        let (sender, mut events) = mpsc::channel(8);
+        let connected = Connected::new(1, 1, sender);
+        connected.change(|state| state.engine.0 = 1);
+        assert!(matches!(connected.prepared(), Some(EngineEvent::Connected { ready: 1, wanted: 2 })));
+        assert!(connected.prepared().is_none());
+        connected.change(|state| state.engine.0 = 0);
+        assert!(events.try_recv().is_ok() && events.try_recv().is_err());
     }
 }
