@@ -105,6 +105,13 @@ impl Connected {
         }
     }
 
+    /// No connection of the library is ready any more. Reports nothing, because a report without any would mean that the server had lost its
+    /// data.
+    fn begin_again(&self) {
+        let mut state = lock(&self.state);
+        (state.library.0, state.is_prepared) = (0, false);
+    }
+
     /// Ends the reports. Returns the last one, or none if they had ended.
     fn prepared(&self) -> Option<EngineEvent> {
         let mut state = lock(&self.state);
@@ -345,7 +352,7 @@ impl Driver for ClientDriver {
     }
 
     fn connect(&self) -> Result<(), EngineError> {
-        self.shared.connected.change(|state| (state.library.0, state.is_prepared) = (0, false));
+        self.shared.connected.begin_again();
         for (index, place) in self.shared.seats.iter().enumerate() {
             if self.shared.client.library == Library::Null {
                 // Ready at once: no event says so, because there is nothing to wait for.
@@ -471,5 +478,9 @@ mod tests {
         assert!(connected.prepared().is_none());
         connected.change(|state| state.engine.0 = 0);
         assert!(events.try_recv().is_ok() && events.try_recv().is_err());
+        connected.begin_again();
+        assert!(events.try_recv().is_err(), "no connection is ready, which would cost a second preload");
+        connected.change(|state| state.library.0 = 1);
+        assert!(matches!(events.try_recv(), Ok(EngineEvent::Connected { ready: 1, wanted: 2 })));
     }
 }

@@ -115,6 +115,7 @@ impl Measure {
             self.counts = shards::count(&conductor.shards);
         }
         if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
+            conductor.check_stopped()?;
             if conductor.on_lost()? {
                 return Ok(Some(Measured::Again));
             }
@@ -408,10 +409,14 @@ impl Conductor {
         Failure::new(reason, format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()))
     }
 
+    /// Fails if a shard was stopped early.
+    fn check_stopped(&self) -> Result<(), Ending> {
+        let stopped = self.shards.iter().find(|shard| is_aborted(shard));
+        stopped.map_or(Ok(()), |shard| Err(stopped_early(shard.index())))
+    }
+
     fn all_over(&self) -> Result<Measured, Ending> {
-        if let Some(stopped) = self.shards.iter().find(|shard| is_aborted(shard)) {
-            return Err(stopped_early(stopped.index()));
-        }
+        self.check_stopped()?;
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }

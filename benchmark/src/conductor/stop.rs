@@ -16,6 +16,9 @@ use super::{Call, CallError, ConductStage, Ending, Reply, reason};
 /// A shard that has not acknowledged the abort by then must be ended from outside. Several calls fit into it.
 const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(4);
 
+/// Pause between two calls to a shard that has not acknowledged the abort by then.
+const RETRY_LATER: Duration = Duration::from_secs(1);
+
 /// For the snapshots of stopped shards, which only wait for requests in flight. Longer with more than 1,000 shards.
 const COLLECT_STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -26,6 +29,7 @@ pub struct StopLoad {
     /// Every shard that may have load is called until it has acknowledged the abort. Then snapshots are fetched.
     aborting: bool,
     superseded: bool,
+    began: Duration,
     /// When the present calls are given up.
     until: Duration,
 }
@@ -46,12 +50,17 @@ impl StopLoad {
             }
         }
         let until = conductor.now + patience(&ending, conductor, ACKNOWLEDGE_ABORT_WITHIN);
-        Self { ending, start_was_known, aborting: true, superseded: false, until }
+        Self { ending, start_was_known, aborting: true, superseded: false, began: conductor.now, until }
     }
 
     pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<Ending> {
         if let Event::Answered(answered) = event {
             if self.aborting { self.acknowledged(conductor, *answered) } else { fetched(conductor, *answered) }
+        }
+        if conductor.control.abort && self.ending != Ending::Aborted {
+            // The user does not wait for shards that stopped by themselves.
+            let within = COLLECT_STOPPED_WITHIN.max(reach_all(conductor.shards.len()));
+            self.until = self.until.min(conductor.now + within);
         }
         while conductor.out.unanswered == 0 || conductor.now >= self.until {
             if self.superseded {
@@ -74,7 +83,11 @@ impl StopLoad {
             Err(error) if error.is_stale_epoch() => return self.superseded = true,
             // A shard in another phase, or without this trial, has no load to stop.
             Err(error) if matches!(error.refusal(), Some(RefusalCode::WrongPhase | RefusalCode::Unknown)) => None,
-            Err(_) => return conductor.out.call_at(conductor.now + RETRY_AFTER, ask),
+            Err(_) => {
+                let is_usual = conductor.now < self.began + ACKNOWLEDGE_ABORT_WITHIN;
+                let pause = if is_usual { RETRY_AFTER } else { RETRY_LATER };
+                return conductor.out.call_at(conductor.now + pause, ask);
+            }
         };
         conductor.note_stopped(ask.shard, state.as_ref());
     }

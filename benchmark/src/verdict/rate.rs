@@ -62,8 +62,8 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
-/// If the rate was missed or a backlog grew, the seconds in which fewer than 99 % of the requests were completed that were due a mean
-/// response time earlier, in order and in nanoseconds after the start. Empty otherwise, or without a whole second.
+/// If the rate was missed or a backlog grew, the seconds in which fewer than 99 % of the requests were completed that were due then, and
+/// a mean response time earlier, in order and in nanoseconds after the start. Empty otherwise, or without a whole second.
 pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Vec<Range<u64>> {
     let fell = || !is_met(spec, merged) || backlog_growth(spec, outcome, merged).is_some();
     let Some(rate) = CumulativeRate::of(&spec.plan).filter(|_| fell()) else { return Vec::new() };
@@ -76,9 +76,14 @@ pub(super) fn behind(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Ve
     let begins = (0..).map(|second: u64| from.saturating_add(second.saturating_mul(length)));
     let seconds = begins.map(|begin| begin..begin.saturating_add(length));
     let is_behind = |(completed, second): &(&[u64], Range<u64>)| {
-        let [before, end] = [second.start, second.end].map(|at| rate.count_before(at.saturating_sub(response)));
-        let due = end.saturating_sub(before);
-        !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), due, chance(spec, due))
+        let due = |earlier: u64| {
+            let [before, end] = [second.start, second.end].map(|at| rate.count_before(at.saturating_sub(earlier)));
+            end.saturating_sub(before)
+        };
+        // A queue from before a stage of a lower rate is no deficit of its seconds.
+        let due = due(0).min(due(response));
+        due > 0
+            && !reaches(completed.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)), due, chance(spec, due))
     };
     points.chunks_exact(each).zip(seconds).filter(is_behind).map(|(_, second)| second).collect()
 }

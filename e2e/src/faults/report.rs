@@ -249,7 +249,7 @@ fn is_excused(status: &Value, expected: &Expected<'_>, is_busy: bool) -> bool {
     let doubt = |reason: &Value| reason["reason"].as_str().is_some_and(|kind| expected.doubts.contains(&kind));
     let delay = |reason: &Value| reason["reason"] == "GeneratorDelay" || is_busy && is_of_the_machine(status, reason);
     let late = found().any(delay);
-    let missed = |reason: &Value| late && reason["reason"] == "RateMissed";
+    let missed = |reason: &Value| is_busy && late && reason["reason"] == "RateMissed";
     status["verdict"]["value"] == "Degraded"
         && (late || found().any(doubt))
         && found().all(|reason| doubt(reason) || delay(reason) || missed(reason))

@@ -71,7 +71,7 @@ pub struct Observed {
     /// The run's Job. None if it does not exist or is not ours.
     pub job: Option<JobView>,
     pub presence: Vec<ShardPresence>,
-    /// Whether pods of a suspended Job are left.
+    /// Whether pods of a suspended Job are being deleted, as by the deletion of the namespace.
     pub left_pods: bool,
     /// The conducting task in this process.
     pub conduct: Option<TaskView>,

@@ -136,7 +136,8 @@ impl Reads {
             conduct.set_presence(presence.clone());
         }
         let aggregate = conduct.and_then(ConductTask::aggregate);
-        let left_pods = view.as_ref().is_some_and(|job| job.suspended) && !pods.is_empty();
+        let is_going = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
+        let left_pods = view.as_ref().is_some_and(|job| job.suspended) && pods.iter().any(is_going);
         Observed { job: view, presence, left_pods, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
     }
 
