@@ -60,7 +60,7 @@ pub enum Unreachable {
 }
 
 impl Unreachable {
-    /// Whether no process replied, so that another call now would only wait for another timeout.
+    /// Returns true if no process replied. Another call would only wait for another timeout.
     pub(super) fn is_silence(&self) -> bool {
         matches!(self, Self::DialTimedOut(_) | Self::Connection(_) | Self::TimedOut(_))
     }

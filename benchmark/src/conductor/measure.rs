@@ -464,7 +464,7 @@ impl Conductor {
         if self.needs_clock(&self.shards[index]) { Call::Clock } else { self.snapshot_call(index) }
     }
 
-    /// Whether the next poll begins with a clock exchange. A snapshot is one too, but its round trip is longer, so the time of the first
+    /// Returns true if the next poll begins with a clock exchange. A snapshot is one too, but its round trip is longer, so the time of the first
     /// send gets an exchange of its own.
     fn needs_clock(&self, shard: &Shard) -> bool {
         let started = || self.start_at.is_some_and(|start| self.clock() > start);
@@ -483,7 +483,7 @@ impl Conductor {
         if done && !shard.seconds.more() && self.is_its_turn(index) { Detail::Full } else { Detail::Live }
     }
 
-    /// Whether the load has ended since the shard's last snapshot. A shard that was silent may need several answers for its seconds.
+    /// Returns true if the load has ended since the shard's last snapshot. A shard that was silent may need several answers for its seconds.
     fn is_probably_done(&self, shard: &Shard) -> bool {
         let ended = self.load_ends_at().filter(|end| self.now >= *end);
         let before = ended.is_some_and(|end| duration(shard.snapshot_at) < end);

@@ -81,7 +81,7 @@ impl Shard {
         planned_length(&self.plan).saturating_sub(Duration::from_nanos(sooner))
     }
 
-    /// Whether every request has an outcome, according to the last snapshot.
+    /// Returns true if every request has an outcome, according to the last snapshot.
     pub fn is_done(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
     }

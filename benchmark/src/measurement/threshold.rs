@@ -91,7 +91,7 @@ impl Limit {
         }
     }
 
-    /// Whether a quantile's bound lies within its `interval`: then the outcome is not clear.
+    /// Returns true if a quantile's bound lies within its `interval`. The outcome is then not clear.
     fn is_within(&self, interval: Interval) -> bool {
         match *self {
             Self::ResponseTime { max, .. } | Self::ServiceTime { max, .. } => {

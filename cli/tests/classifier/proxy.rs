@@ -14,7 +14,7 @@ use redisbench_testkit::machine::pass;
 pub enum Slow {
     /// Everything arrives with this delay, regardless of the amount.
     Latency(Duration),
-    /// Forwards one chunk at a time over all connections, each of which takes this long. Its capacity is exact: if a thread wakes late, the
+    /// Forwards one chunk at a time over all connections. A chunk takes this long. The capacity is exact: if a thread wakes late, the
     /// next chunks do not wait for it.
     Busy(Duration),
 }

@@ -272,7 +272,7 @@ pub struct GeneratorShare {
 }
 
 impl GeneratorShare {
-    /// Whether a part of it is known: a closed loop has only the reading.
+    /// Returns true if a part of it is known: a closed loop has only the reading.
     pub fn is_known(&self) -> bool {
         self.reading_nanoseconds.is_some() || self.sending_nanoseconds > 0
     }

@@ -275,7 +275,7 @@ fn a_throughput_waits_for_the_first_answers_before_it_stops_the_load() {
 #[test]
 fn the_first_round_trip_stops_no_load() {
     let stop = |scope| Threshold { abort_on_fail: true, scope, ..of(Limit::Throughput { min_per_second: 980 }) };
-    // The message, if any, in eight seconds at 1,000/s, the first of which misses some. They begin `from` seconds after the start.
+    // Returns the message, if any, after eight seconds at 1,000/s from second `from` on. The first one lacks `missing` requests.
     let said = |scope: Scope, nanoseconds: u64, missing: u64, from: u32| {
         let mut seconds = Seconds::new(vec![stop(scope)]);
         for second in 0..from + 8 {
