@@ -204,8 +204,12 @@ pub fn assert_complete(snapshot: &Snapshot) {
     assert_eq!(nodes.iter().map(|node| count(&node.service, Kind::Node)).sum::<u64>(), total.succeeded);
     assert_eq!(snapshot.errors.iter().map(|error| error.count).sum::<u64>(), total.errors);
     assert_eq!(snapshot.series.completed.iter().sum::<u64>(), total.succeeded + snapshot.warmup.succeeded);
-    assert!(snapshot.window.first_send_nanoseconds >= snapshot.window.start_nanoseconds);
-    assert!(snapshot.window.drained_nanoseconds >= snapshot.window.first_send_nanoseconds);
+    let window = snapshot.window;
+    // A busy machine may give no processor to a load of some milliseconds before it has ended.
+    let sent = window.first_send_nanoseconds > 0;
+    assert!(sent || total.scheduled == 0, "{window:?}");
+    assert!(!sent || window.first_send_nanoseconds >= window.start_nanoseconds, "{window:?}");
+    assert!(window.drained_nanoseconds >= window.first_send_nanoseconds, "{window:?}");
 }
 
 pub fn count(histogram: &EncodedHistogram, kind: Kind) -> u64 {
