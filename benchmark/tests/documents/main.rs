@@ -6,6 +6,7 @@ mod commands;
 mod manifests;
 mod messages;
 mod reference;
+mod seeds;
 mod site;
 
 use std::process::Command;
