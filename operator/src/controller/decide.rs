@@ -2,22 +2,23 @@
 
 mod ending;
 mod live;
+mod subject;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use redisbench_benchmark::api::status::{Artifact, Phase, TrialLine, TrialStatus};
-use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
+use redisbench_benchmark::api::RedisBenchmarkStatus;
+use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::conductor::{ShardPresence, StartRecord};
-use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
-use redisbench_benchmark::report::{self, Finished};
 
-use super::observe::JobView;
+pub use subject::Subject;
+
+use super::decision::{Action, Decision, Notice};
+use super::observed::{Observed, has_started};
 use super::status::is_urgent;
-use crate::tasks::{Aggregate, TaskView};
+use crate::tasks::TaskView;
 
 /// How often a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -26,140 +27,6 @@ const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 /// A running benchmark is reconciled at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    pub spec: &'a RedisBenchmarkSpec,
-    /// The last status.
-    pub status: &'a RedisBenchmarkStatus,
-    pub generation: Option<i64>,
-    /// All errors of the spec. None if it is valid.
-    pub problems: Option<&'a str>,
-    /// The trials. None if the spec is invalid.
-    pub plan: Option<&'a Plan>,
-}
-
-impl Subject<'_> {
-    fn report(&self, now: Timestamp) -> report::Subject<'_> {
-        let index = self.status.trial.as_ref().map_or(0, |trial| trial.index);
-        self.report_of(index, now)
-    }
-
-    /// The subject of a report on trial `index`.
-    fn report_of(&self, index: u32, now: Timestamp) -> report::Subject<'_> {
-        report::Subject { spec: self.spec, shards: self.shards_of(index), generation: self.generation, now }
-    }
-
-    fn shards_of(&self, index: u32) -> u32 {
-        let trial = self.plan.and_then(|plan| plan.trial(index, &self.status.trials));
-        trial.map_or(self.spec.shards.count, |trial| trial.spec.plan.shards)
-    }
-
-    /// The number of shards in the current trial.
-    fn shards(&self) -> u32 {
-        self.shards_of(self.status.trial.as_ref().map_or(0, |trial| trial.index))
-    }
-
-    /// The number of pods of the run: the shards of its largest trial.
-    pub fn pods(&self) -> u32 {
-        self.plan.map_or(self.spec.shards.count, |plan| plan.largest().plan.shards)
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Observed {
-    /// The run's Job. None if it does not exist or is not ours.
-    pub job: Option<JobView>,
-    pub presence: Vec<ShardPresence>,
-    /// Whether pods of a suspended Job are being deleted, as by the deletion of the namespace.
-    pub left_pods: bool,
-    /// The conducting task in this process.
-    pub conduct: Option<TaskView>,
-    /// The index of the trial that it conducts.
-    pub conducted: u32,
-    /// Time since this process last wrote the status.
-    pub since_write: Option<Duration>,
-    /// Why the previous decision could not be carried out, as reason and message.
-    pub failure: Option<(&'static str, String)>,
-    /// True once this process has deleted the run's children.
-    pub cleared: bool,
-    /// The aggregate of the repeats, once computed.
-    pub aggregate: Option<Arc<Aggregate>>,
-    /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
-    pub unfit_baseline: Option<String>,
-    /// The runId of a run that begins now.
-    pub fresh_run_id: String,
-}
-
-/// The steps to take, in this order: `before`, the status, `after`, the events.
-#[derive(Debug, Default)]
-pub struct Decision {
-    /// Actions that the status will refer to, or that must not wait for it.
-    pub before: Vec<Action>,
-    /// The status to write, if it differs.
-    pub status: RedisBenchmarkStatus,
-    /// Actions that require the status to be durable.
-    pub after: Vec<Action>,
-    pub notices: Vec<Notice>,
-    /// When to reconcile again at the latest.
-    pub requeue: Option<Duration>,
-}
-
-/// A change of the cluster or of the conducting task.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Write the full result to ConfigMaps.
-    WriteArtifacts(Arc<Finished>),
-    /// Read the trials' results, aggregate the repeats of each cell, and write that to ConfigMaps.
-    Aggregate {
-        /// All finished trials.
-        trials: Vec<TrialLine>,
-        /// Where their full results are.
-        artifacts: Vec<Artifact>,
-    },
-    /// Create the run's Secret and Job, if they do not exist.
-    CreateChildren,
-    Conduct {
-        /// The epoch in the new status.
-        epoch: u64,
-        trial: u32,
-        /// The start that an earlier conductor recorded.
-        resume: Option<StartRecord>,
-        /// The number of earlier attempts without a result.
-        attempts: u32,
-    },
-    /// Stop conducting and drop the task.
-    StopTask,
-    /// Stop the load, and keep the measurement.
-    Abort,
-    /// Release the shards: the result is stored.
-    Release,
-    /// Delete the pod of a shard that did not stop.
-    DeletePod { incarnation: String },
-    /// Delete the run's Secret and Job with its pods.
-    DeleteChildren,
-    /// Delete the benchmark, because its time to live has passed.
-    DeleteBenchmark,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// Whether the event is a warning.
-    pub warning: bool,
-    /// The reason, in `CamelCase`.
-    pub reason: String,
-    pub message: String,
-}
-
-impl Notice {
-    fn normal(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: false, reason: reason.to_owned(), message: message.into() }
-    }
-
-    fn warning(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: true, reason: reason.to_owned(), message: message.into() }
-    }
-}
 
 pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = if subject.status.phase.is_terminal() {
@@ -382,15 +249,6 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     if !started && observed.job.is_none() {
         decision.after.push(Action::CreateChildren);
     }
-}
-
-/// Whether the shards may hold a measurement. A recorded start does not count if it was missed.
-pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&TaskView>) -> bool {
-    let (known, missed) = match conduct {
-        Some(TaskView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
-        _ => (false, 0),
-    };
-    known || trial.is_some_and(|trial| trial.start_at.is_some() && trial.attempt > missed)
 }
 
 /// The start recorded in a status.

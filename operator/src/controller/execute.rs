@@ -15,7 +15,8 @@ use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};
 
 use super::apply::{self, Applier, ApplyError};
-use super::decide::{Action, Decision, Notice, Observed};
+use super::decision::{Action, Decision, Notice};
+use super::observed::Observed;
 use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, aggregate, events};
 use crate::build::{self, JobInput, Run};

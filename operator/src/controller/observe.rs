@@ -19,11 +19,10 @@ use redisbench_wire::limits;
 
 use super::Context;
 use super::apply::{ApplyError, call};
-use super::decide::{Observed, has_started};
+use super::observed::{JobView, Observed, has_started};
 use crate::build::{RUN_LABEL, Run};
 use crate::tasks::ConductTask;
 
-pub use pods::JobView;
 pub(super) use pods::strip;
 
 /// How long the caches may take to fill.

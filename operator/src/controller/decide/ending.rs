@@ -11,8 +11,11 @@ use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
-use super::{Action, Decision, Notice, Observed, Subject, live};
+use super::live;
+use super::subject::Subject;
 use crate::build;
+use crate::controller::decision::{Action, Decision, Notice};
+use crate::controller::observed::Observed;
 use crate::tasks::{Ended, RELEASE_LIMIT, TaskView};
 
 /// The pause before taking a run back after another conductor took over, because it rarely is still ours.

@@ -7,7 +7,9 @@ use redisbench_benchmark::human;
 use redisbench_benchmark::measurement::reason;
 use redisbench_benchmark::plan::Trial;
 
-use super::{Decision, Notice, Observed, Subject};
+use super::subject::Subject;
+use crate::controller::decision::{Decision, Notice};
+use crate::controller::observed::Observed;
 
 /// The reason of a loss, also if it ends the run.
 pub(super) const SHARD_LOST: &str = reason::SHARD_LOST;

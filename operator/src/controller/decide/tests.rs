@@ -1,11 +1,15 @@
+use std::sync::Arc;
+
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{ReasonKind, ShardCounts, Summary, VerdictReason, VerdictValue};
 use redisbench_benchmark::conductor::{ConductStage, Progress};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
+use redisbench_benchmark::report::Finished;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::controller::observed::JobView;
 use crate::tasks::Ended;
 use crate::testing::{self, benchmark, status};
 

@@ -1,14 +1,18 @@
 //! Decisions about runs with several trials.
 
+use std::sync::Arc;
+
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests, VerdictValue};
 use redisbench_benchmark::conductor::{ConductStage, Progress};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
+use redisbench_benchmark::report::Finished;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tasks::Ended;
+use crate::controller::observed::JobView;
+use crate::tasks::{Aggregate, Ended};
 use crate::testing::{self, benchmark, status};
 
 const NOW: &str = "2026-01-01T01:00:00Z";

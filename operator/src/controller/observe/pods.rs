@@ -14,6 +14,7 @@ use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
 use crate::build::{BENCHMARK_LABEL, CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES, RUN_LABEL};
+use crate::controller::observed::JobView;
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
@@ -21,36 +22,6 @@ const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES_ANNOTATION: &str = "batch.kubernetes.io/job-index-failure-count";
 /// How long a pod may take to start before its events are read.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The view of the run's Job for decisions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobView {
-    /// Its UID, which its pods refer to.
-    pub uid: String,
-    pub deleting: bool,
-    /// It has no pods, because a queue such as Kueue has not admitted it, or has taken it back.
-    pub suspended: bool,
-    /// Why it will run no more pods.
-    pub ended: Option<String>,
-}
-
-impl JobView {
-    pub fn of(job: &Job) -> Self {
-        let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        let ended = conditions.iter().find(|condition| {
-            condition.status == "True" && matches!(condition.type_.as_str(), "Complete" | "Failed" | "FailureTarget")
-        });
-        Self {
-            uid: job.uid().unwrap_or_default(),
-            deleting: job.metadata.deletion_timestamp.is_some(),
-            suspended: job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true),
-            ended: ended.map(|condition| match &condition.message {
-                Some(message) => format!("its Job has ended: {}: {message}", condition.type_),
-                None => format!("its Job has ended: {}", condition.type_),
-            }),
-        }
-    }
-}
 
 /// The presence of shards 0 to `count`, from the pods of `job`. Without a Job, shards have not been created yet, or are permanently gone if
 /// the run had started.
