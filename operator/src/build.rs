@@ -9,6 +9,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
 
 pub use redisbench_benchmark::api::RUN_LABEL;
 use redisbench_benchmark::api::Validated;
@@ -68,6 +69,11 @@ impl Run {
     pub fn child_name(&self) -> String {
         let end = self.id.len().saturating_sub(8);
         format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
+    }
+
+    /// Whether `object` is a child of the run's benchmark.
+    pub fn owns(&self, object: &impl Resource) -> bool {
+        object.meta().owner_references.iter().flatten().any(|owner| owner.uid == self.uid)
     }
 
     /// The name of the ConfigMap with piece `index` of the aggregate of all trials.

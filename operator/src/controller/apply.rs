@@ -136,10 +136,6 @@ impl Applier<'_> {
         Api::namespaced(self.client.clone(), &self.run.namespace)
     }
 
-    fn is_ours(&self, object: &impl Resource) -> bool {
-        object.meta().owner_references.iter().flatten().any(|owner| owner.uid == self.run.uid)
-    }
-
     /// Creates the run's Secret and Job, if they do not exist.
     ///
     /// # Errors
@@ -168,7 +164,7 @@ impl Applier<'_> {
             Err(error) => return Err(error),
         }
         let found = call(&format!("read {kind} {name}"), api.get(&name)).await?;
-        if !self.is_ours(&found) {
+        if !self.run.owns(&found) {
             return Err(ApplyError::NameTaken { kind: kind.to_owned(), name });
         }
         if found.meta().deletion_timestamp.is_some() {
@@ -204,19 +200,6 @@ impl Applier<'_> {
         let api: Api<ConfigMap> = self.api();
         let (params, patch) = (client::patch(), Patch::Merge(patch));
         call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await.map(drop)
-    }
-
-    /// The content of `name` in our ConfigMap `map`. Empty if it does not exist.
-    ///
-    /// # Errors
-    /// If the API server refuses, or the ConfigMap is not ours.
-    pub async fn read_artifact(&self, map: &str, name: &str) -> Result<String, ApplyError> {
-        let api: Api<ConfigMap> = self.api();
-        let found = call(&format!("read ConfigMap {map}"), api.get(map)).await?;
-        if !self.is_ours(&found) {
-            return Err(ApplyError::NameTaken { kind: "ConfigMap".to_owned(), name: map.to_owned() });
-        }
-        Ok(found.data.unwrap_or_default().remove(name).unwrap_or_default())
     }
 
     /// Deletes the run's Secret, and its Job with all pods. A remaining Job would do harm: while an index may be retried, its failed pod

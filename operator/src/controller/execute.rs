@@ -14,11 +14,12 @@ use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};
 
+use super::aggregate::Aggregation;
 use super::apply::{self, Applier, ApplyError};
 use super::decision::{Action, Decision, Notice};
 use super::observed::Observed;
 use super::status::{Without, is_urgent, shortened};
-use super::{Context, ReconcileError, aggregate, events};
+use super::{Context, ReconcileError, events};
 use crate::build::{self, JobInput, Run};
 use crate::metrics::Setting;
 use crate::tasks::{StatusJournal, TaskInput, finish};
@@ -122,7 +123,10 @@ impl Executor<'_> {
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
-            Action::Aggregate { trials, artifacts } => aggregate::aggregate(self, &applier, trials, artifacts).await?,
+            Action::Aggregate { trials, artifacts } => {
+                let spec = &self.benchmark.spec;
+                Aggregation { context: self.context, spec, applier: &applier }.store(trials, artifacts).await?;
+            }
             Action::CreateChildren => {
                 shared.cache.set_cleared(namespace, uid, false);
                 self.create_children(&applier).await?;

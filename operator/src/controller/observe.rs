@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Artifact;
 use redisbench_benchmark::conductor::ShardPresence;
 use redisbench_benchmark::report::historical;
 use redisbench_wire::limits;
@@ -96,7 +97,7 @@ impl Reads {
         now: Timestamp,
     ) -> Observed {
         let key = ObjectRef::new(&run.child_name()).within(&run.namespace);
-        let job = self.jobs.get(&key).filter(|job| job.owner_references().iter().any(|owner| owner.uid == run.uid));
+        let job = self.jobs.get(&key).filter(|job| run.owns(&**job));
         let of_run = |pod: &Pod| {
             pod.metadata.namespace.as_deref() == Some(&run.namespace) && pod.labels().get(RUN_LABEL) == Some(&run.id)
         };
@@ -152,6 +153,20 @@ impl Reads {
     pub async fn benchmark(&self, namespace: &str, name: &str) -> Result<Option<RedisBenchmark>, ApplyError> {
         let api: Api<RedisBenchmark> = Api::namespaced(self.client.clone(), namespace);
         call(&format!("read RedisBenchmark {name}"), api.get_opt(name)).await
+    }
+
+    /// The content of a piece of a result. Empty if its ConfigMap lacks it.
+    ///
+    /// # Errors
+    /// If the API server refuses, or the ConfigMap is not ours.
+    pub async fn artifact(&self, run: &Run, artifact: &Artifact) -> Result<String, ApplyError> {
+        let name = &artifact.config_map;
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &run.namespace);
+        let found = call(&format!("read ConfigMap {name}"), api.get(name)).await?;
+        if !run.owns(&found) {
+            return Err(ApplyError::NameTaken { kind: "ConfigMap".to_owned(), name: name.clone() });
+        }
+        Ok(found.data.unwrap_or_default().remove(&artifact.name).unwrap_or_default())
     }
 
     /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
