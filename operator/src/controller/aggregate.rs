@@ -10,8 +10,8 @@ use redisbench_benchmark::report::repeats::{self, Experiment, Together};
 use redisbench_wire::histogram::HistogramError;
 use tokio::task::JoinError;
 
-use super::Context;
 use super::apply::{Applier, ApplyError};
+use super::context::Context;
 use crate::build;
 use crate::tasks::{Aggregate, ConductTask};
 use crate::telemetry::chain;

@@ -16,10 +16,12 @@ use redisbench_benchmark::report::{Finished, thresholds};
 
 use super::aggregate::Aggregation;
 use super::apply::{self, Applier, ApplyError};
+use super::context::Context;
 use super::decision::{Action, Decision, Notice};
+use super::error::ReconcileError;
+use super::events;
 use super::observed::Observed;
 use super::status::{Without, is_urgent, shortened};
-use super::{Context, ReconcileError, events};
 use crate::build::{self, JobInput, Run};
 use crate::metrics::Setting;
 use crate::tasks::{StatusJournal, TaskInput, finish};

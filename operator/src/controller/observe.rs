@@ -18,11 +18,11 @@ use redisbench_benchmark::conductor::ShardPresence;
 use redisbench_benchmark::report::historical;
 use redisbench_wire::limits;
 
-use super::Context;
 use super::apply::{ApplyError, call};
+use super::cache::Cache;
 use super::observed::{JobView, Observed, has_started};
 use crate::build::{RUN_LABEL, Run};
-use crate::tasks::ConductTask;
+use crate::tasks::{ConductTask, TaskRegistry};
 
 pub(super) use pods::strip;
 
@@ -46,9 +46,9 @@ pub struct Reads {
 #[error("failed to list Jobs and Pods within {} s; check that its role allows list and watch", FILL.as_secs())]
 pub struct NotFilled;
 
-impl Context {
-    /// All reads of a reconciliation: the children of `run`, which has at most `shards`, its conducting task, the benchmark to compare with,
-    /// and what earlier reconciliations left in the cache.
+impl Reads {
+    /// Observes the children of `run`, which has at most `shards`, its conducting task, the benchmark to compare with, and what earlier
+    /// reconciliations left in the cache.
     ///
     /// # Errors
     /// If the API server fails to return the other benchmark.
@@ -58,11 +58,12 @@ impl Context {
         run: &Run,
         shards: u32,
         now: Timestamp,
+        tasks: &TaskRegistry,
+        cache: &Cache,
     ) -> Result<Observed, ApplyError> {
-        let unfit_baseline = self.reads.unfit_baseline(benchmark, run).await?;
-        let conduct = self.shared.tasks.get(&run.uid);
-        let children = self.reads.children(benchmark, run, shards, conduct.as_deref(), now).await;
-        let cache = &self.shared.cache;
+        let unfit_baseline = self.unfit_baseline(benchmark, run).await?;
+        let conduct = tasks.get(&run.uid);
+        let children = self.children(benchmark, run, shards, conduct.as_deref(), now).await;
         Ok(Observed {
             since_write: cache.since_write(&run.uid),
             cleared: cache.cleared(&run.uid),
@@ -72,9 +73,7 @@ impl Context {
             ..children
         })
     }
-}
 
-impl Reads {
     /// Waits until the caches are filled.
     ///
     /// # Errors

@@ -3,13 +3,24 @@
 mod faults;
 mod hostile;
 
-use kube::runtime::reflector::store;
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::Event;
-use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::controller::Action as Requeue;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, store};
+use kube::runtime::watcher::Event;
+use redisbench_benchmark::api::RedisBenchmark;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::apply::ApplyError;
+use super::observe::Reads;
 use super::status::strip_finished;
-use super::*;
+use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
 use crate::environment::Compute;
 use crate::tasks::ConductTask;
 use crate::testing::{CART, FakeServer, benchmark, job, run, status};

@@ -8,7 +8,7 @@ use kube::runtime::controller::ReconcileRequest;
 use kube::runtime::reflector::ObjectRef;
 use tokio::time::{Instant, sleep_until};
 
-use super::Guarded;
+use super::context::Guarded;
 
 /// Passes on the first request for a benchmark at once, and later ones at most once per `interval`. Requests within an interval become one
 /// at its end, so the last event of a storm is never lost.

@@ -9,8 +9,8 @@ use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::report::conditions::{Conditions, condition, reason};
 use serde_json::json;
 
-use super::ReconcileError;
 use super::apply::{ApplyError, call};
+use super::error::ReconcileError;
 use super::status::difference;
 use crate::client;
 

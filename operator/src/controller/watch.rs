@@ -19,10 +19,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::context::{Context, Guarded, Shared};
 use super::observe::{Reads, strip};
 use super::status::strip_finished;
+use super::step::{reconcile, retry};
 use super::throttle::throttled;
-use super::{Context, Guarded, Shared, reconcile, retry};
 use crate::build::{BENCHMARK_LABEL, RUN_LABEL};
 
 /// Concurrent reconciliations, of different benchmarks.

@@ -315,6 +315,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
     use redisbench_wire::histogram::Kind;
     use redisbench_wire::snapshot::Tally;
 
+    use crate::controller::decide::{Subject, decide};
     use crate::controller::observed::Observed;
     use crate::tasks::TaskView;
 

@@ -4,7 +4,7 @@
 use redisbench_benchmark::api::status::VerdictValue;
 use redisbench_benchmark::conductor::{ConductStage, Progress, ShardCounts};
 use redisbench_benchmark::report::Finished;
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 
 use super::*;
 use crate::tasks::ARTIFACTS_LIMIT;
