@@ -7,7 +7,6 @@ mod context;
 pub mod decide;
 pub mod decision;
 mod error;
-pub(crate) mod events;
 mod execute;
 pub mod observe;
 pub mod observed;

@@ -1,7 +1,11 @@
 //! Carries out writes: the only ones of reconciling.
 //!
+//! Its only read: if the name of a child is taken, whose it is, and what it holds.
+//!
 //! Children are created, not patched, because an object with our name that is not ours must stay unchanged. Every status is written with
 //! the resourceVersion that the decision was based on, so a decision on stale facts changes nothing.
+
+pub(super) mod events;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,13 +14,14 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::api::{DeleteParams, Patch, Preconditions, PropagationPolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, Preconditions, PropagationPolicy};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::status::difference;
 use crate::build::{EPOCH_ANNOTATION, Run};
@@ -115,11 +120,21 @@ pub async fn status(
     let value = |status: &RedisBenchmarkStatus| serde_json::to_value(status).map_err(ApplyError::Json);
     let old = benchmark.status.as_ref().map_or_else(|| Ok(json!({})), value)?;
     let Some(change) = difference(&old, &value(new)?) else { return Ok(false) };
-    let patch = json!({"metadata": {"resourceVersion": benchmark.resource_version()}, "status": change});
-    let api: Api<RedisBenchmark> = Api::namespaced(client.clone(), &benchmark.namespace().unwrap_or_default());
-    let name = benchmark.name_any();
-    call("write the status", api.patch_status(&name, &client::patch(), &Patch::Merge(patch))).await?;
+    change_status(client, &benchmark.metadata, &change).await?;
     Ok(true)
+}
+
+/// Merges `change` into the status of a benchmark, which may not parse as this version's type.
+///
+/// # Errors
+/// Among others a conflict (409) if the benchmark was changed since its `metadata` was read.
+pub async fn change_status(client: &Client, metadata: &ObjectMeta, change: &Value) -> Result<(), ApplyError> {
+    let patch = json!({"metadata": {"resourceVersion": metadata.resource_version}, "status": change});
+    let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+    let resource = ApiResource::erase::<RedisBenchmark>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace.unwrap_or_default(), &resource);
+    let (params, patch) = (client::patch(), Patch::Merge(patch));
+    call("write the status", api.patch_status(name.unwrap_or_default(), &params, &patch)).await.map(drop)
 }
 
 pub struct Applier<'a> {
@@ -256,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_deleted_is_no_lack_of_rights() {
-        let refused = |details: serde_json::Value| {
+        let refused = |details: Value| {
             let status = json!({"code": 403, "message": "forbidden", "reason": "Forbidden", "details": details});
             let status: Status = serde_json::from_value(status).unwrap();
             ApplyError::Api { what: "create".into(), source: Box::new(kube::Error::Api(status.boxed())) }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Resource as _;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, Resource as _};
 use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{ConductorConfig, StartRecord};
@@ -15,11 +15,10 @@ use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};
 
 use super::aggregate::Aggregation;
-use super::apply::{self, Applier, ApplyError};
+use super::apply::{self, Applier, ApplyError, events};
 use super::context::Context;
 use super::decision::{Action, Decision, Notice};
 use super::error::ReconcileError;
-use super::events;
 use super::observed::Observed;
 use super::status::{Without, is_urgent, shortened};
 use crate::build::{self, JobInput, Run};
@@ -237,14 +236,7 @@ impl Executor<'_> {
             config,
             presence: self.observed.presence.clone(),
             credential: self.credential()?,
-            journal: StatusJournal {
-                api: Api::namespaced(shared.client.clone(), &self.run.namespace),
-                name: self.run.benchmark.clone(),
-                uid: self.run.uid.clone(),
-                epoch,
-                trial: index,
-                of,
-            },
+            journal: StatusJournal::new(shared.client.clone(), self.run, epoch, index, of),
             finish: Box::new(move |outcome| finish(&run, &trial, outcome)),
             // If the queue is full, the periodic reconciliation is soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),

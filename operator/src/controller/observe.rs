@@ -1,4 +1,6 @@
 //! Observes a run: the only reads of reconciling. Most come from caches that watches keep up to date.
+//!
+//! An action may read too, through this module, what is too large to be read in every reconciliation: the results to aggregate.
 
 mod pods;
 
@@ -9,7 +11,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
@@ -154,6 +157,17 @@ impl Reads {
         call(&format!("read RedisBenchmark {name}"), api.get_opt(name)).await
     }
 
+    /// The benchmark with this metadata as it is, if it exists. It may not parse as this version's type.
+    ///
+    /// # Errors
+    /// If the API server fails to answer.
+    pub async fn unparsed(&self, metadata: &ObjectMeta) -> Result<Option<DynamicObject>, ApplyError> {
+        let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else { return Ok(None) };
+        let resource = ApiResource::erase::<RedisBenchmark>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        call("read the benchmark", api.get_opt(name)).await
+    }
+
     /// The content of a piece of a result. Empty if its ConfigMap lacks it.
     ///
     /// # Errors
@@ -195,9 +209,9 @@ impl Reads {
 
     /// The newest warning about an object, as `reason: note`.
     async fn warning(&self, namespace: &str, kind: &str, name: &str) -> Result<Option<String>, kube::Error> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let fields = format!("regarding.kind={kind},regarding.name={name},type=Warning");
-        let found = events.list(&ListParams::default().fields(&fields).limit(50)).await?;
+        let found = api.list(&ListParams::default().fields(&fields).limit(50)).await?;
         let newest = found.items.into_iter().max_by_key(seen_last);
         Ok(newest.and_then(|event| Some(pods::quote(event.reason.as_deref()?, event.note.as_deref()))))
     }

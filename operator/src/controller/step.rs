@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action as Requeue;
 use kube::{Resource as _, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use tokio::time::Instant;
 
+use super::apply::{self, ApplyError, events};
 use super::context::{Context, Guarded};
 use super::decide::{Subject, decide};
 use super::decision::Notice;
 use super::error::{RECONCILE, ReconcileError};
 use super::execute::Executor;
-use super::{events, unreadable};
+use super::unreadable;
 use crate::build::Run;
 use crate::telemetry::chain;
 
@@ -33,7 +35,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
         match &object.0 {
             // Boxed, because the future holds a whole spec.
             Ok(benchmark) => Box::pin(step(benchmark, &context)).await,
-            Err(invalid) => unreadable::reject(&context.shared.client, invalid).await,
+            Err(invalid) => refuse(invalid, &context).await,
         }
     };
     let result = tokio::time::timeout(RECONCILE, step).await.unwrap_or(Err(ReconcileError::Timeout));
@@ -72,6 +74,18 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
     Requeue::requeue(pause.max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED_PAUSE)))
 }
 
+/// The same steps for an object that does not parse as this version's type.
+async fn refuse(invalid: &InvalidObject, context: &Context) -> Result<Requeue, ReconcileError> {
+    let Context { shared, reads, .. } = context;
+    if let Some(found) = reads.unparsed(&invalid.metadata).await? {
+        let change = unreadable::refusal(invalid, &found, shared.environment.now()).map_err(ApplyError::Json)?;
+        if let Some(change) = change {
+            apply::change_status(&shared.client, &found.metadata, &change).await?;
+        }
+    }
+    Ok(Requeue::await_change())
+}
+
 async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, ReconcileError> {
     let shared = &context.shared;
     let uid = benchmark.uid().unwrap_or_default();
@@ -100,13 +114,13 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
-    // observe (the only reads)
+    // observe
     let observed = context.reads.observe(benchmark, &run, subject.pods(), now, &shared.tasks, &shared.cache).await?;
 
     // decide (pure)
     let decision = decide(&subject, &observed, now);
 
-    // apply (the only writes)
+    // apply
     let executor = Executor { context, benchmark, run: &run, plan, observed: &observed };
     let put_off = executor.execute(&decision).await?;
     shared.cache.succeeded(&uid);

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::TrialSample;
-use super::trial::DETAILED;
+use super::trial::{DETAILED, TrialSample};
 
 /// The most records. One takes a few KiB, or 100 KiB with many operations, nodes and percentiles.
 const RECORDS: usize = 300;

@@ -1,13 +1,17 @@
+//! Records the start of a trial in the status. The conducting task does this itself, because a reconciliation may come too late. It reads
+//! the status first, so that a conductor with a lower epoch orders nothing.
+
 use std::time::Duration;
 
 use kube::api::Patch;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::{Journal, JournalError, StartRecord};
 use redisbench_benchmark::report::trial;
 use serde_json::json;
 
+use crate::build::Run;
 use crate::client;
 
 /// Attempts in case of conflicting writes, such as a user's change of a label.
@@ -18,15 +22,23 @@ const CALL: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub struct StatusJournal {
     /// Of the benchmark's namespace.
-    pub api: Api<RedisBenchmark>,
-    pub name: String,
+    api: Api<RedisBenchmark>,
+    name: String,
     /// Its UID. Another object of the same name is another benchmark.
-    pub uid: String,
-    pub epoch: u64,
+    uid: String,
+    epoch: u64,
     /// The index of the conducted trial, from 0.
-    pub trial: u32,
+    trial: u32,
     /// The number of trials in the run.
-    pub of: u32,
+    of: u32,
+}
+
+impl StatusJournal {
+    /// For trial `trial` of the `of` trials of `run`.
+    pub fn new(client: Client, run: &Run, epoch: u64, trial: u32, of: u32) -> Self {
+        let api = Api::namespaced(client, &run.namespace);
+        Self { api, name: run.benchmark.clone(), uid: run.uid.clone(), epoch, trial, of }
+    }
 }
 
 impl Journal for StatusJournal {
@@ -85,7 +97,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{CART, FakeServer, Trouble, benchmark, status};
+    use crate::testing::{CART, FakeServer, Trouble, benchmark, run, status};
 
     const RECORD: StartRecord = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_200_123_456_789 };
 
@@ -94,8 +106,8 @@ mod tests {
         let mut benchmark = benchmark(json!({}));
         benchmark.status = Some(status(status_change));
         server.put(CART, benchmark);
-        let api = Api::namespaced(server.client(), "perf");
-        (server, StatusJournal { api, name: "cart".into(), uid: "u-1".into(), epoch: 1, trial: 0, of: 1 })
+        let journal = StatusJournal::new(server.client(), &run(), 1, 0, 1);
+        (server, journal)
     }
 
     #[tokio::test]

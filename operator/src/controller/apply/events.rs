@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder};
 
-use super::decision::Notice;
+use crate::controller::decision::Notice;
 
 /// The longest note that the API accepts.
 const NOTE_BYTES: usize = 1024;
