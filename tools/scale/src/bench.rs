@@ -1,25 +1,26 @@
 //! Benchmarks of one shape: applies them, follows them to their end, and compares each result with the truth.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures::TryStreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
-use redisbench_benchmark::api::status::{Phase, ShardOutcome};
-use redisbench_benchmark::api::{RUN_LABEL, RedisBenchmark};
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::{Phase, RedisBenchmarkStatus, ShardOutcome};
 use redisbench_benchmark::report::Measurement;
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_wire::timeline::Outcomes;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 use crate::driver::{Ledger, Truth};
+use crate::fault::{self, Disturbed, Faults, Moment, until};
+use crate::operator::Operator;
 
 pub const NAMESPACE: &str = "default";
 /// Where redis-server listens. The shards look at the target before they are ready; their load is computed.
@@ -28,18 +29,21 @@ pub const TARGET: &str = "127.0.0.1:6379";
 const RATE: u64 = 100;
 const WARMUP: u64 = 5;
 const SECOND: u64 = 1_000_000_000;
+/// Timeout for a load to begin once its phase is Running, and for half of the results.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Longest time from the deletion of a benchmark until no shard that can be reached has load, in seconds.
+const STOPS_WITHIN: f64 = 2.0;
+/// Time to wait for it, so that the actual time is known.
+const STOPS_AT_LAST: Duration = Duration::from_secs(60);
 
-/// What is applied.
+/// Benchmarks that are applied, and their faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub shards: u32,
     pub benchmarks: u32,
     /// Seconds of measurement.
     pub duration: u64,
-    /// Shards of each benchmark that are cut off in the middle of the load.
-    pub unreachable: u32,
-    /// Whether all are aborted then.
-    pub abort: bool,
+    pub faults: Faults,
 }
 
 impl Shape {
@@ -74,18 +78,19 @@ pub struct Ended {
     pub phase: Phase,
     pub truth: Truth,
     pub seconds_to_armed: f64,
-    pub seconds_to_result: f64,
+    /// None of a deleted benchmark.
+    pub seconds_to_result: Option<f64>,
     /// How the result differs from the truth.
     pub differences: Vec<String>,
-    /// The last shard's time from the abort on, of those that can be reached.
-    pub abort_seconds: Option<f64>,
+    /// From the abort or the deletion until the last shard stopped, of those that can be reached.
+    pub seconds_to_stop: Option<f64>,
 }
 
 /// A benchmark that is under way. Times are those of the machine's monotonic clock.
 #[derive(Debug, Default)]
 struct UnderWay {
     applied_at: u64,
-    aborted_at: Option<u64>,
+    disturbed: Option<Disturbed>,
     ended: Option<(u64, Box<RedisBenchmark>)>,
 }
 
@@ -93,7 +98,12 @@ struct UnderWay {
 ///
 /// # Errors
 /// If the API server refuses, or they take far too long.
-pub async fn run(client: Client, shape: Shape, progress: &watch::Sender<usize>) -> Result<Vec<Ended>> {
+pub async fn run(
+    client: Client,
+    shape: Shape,
+    operator: &RefCell<Operator>,
+    progress: &watch::Sender<usize>,
+) -> Result<Vec<Ended>> {
     let api: Api<RedisBenchmark> = Api::namespaced(client.clone(), NAMESPACE);
     let mut all = BTreeMap::<String, UnderWay>::new();
     for index in 0..shape.benchmarks {
@@ -111,137 +121,186 @@ pub async fn run(client: Client, shape: Shape, progress: &watch::Sender<usize>) 
         if status.phase.is_terminal() {
             one.ended = Some((monotonic_nanoseconds(), Box::new(benchmark)));
             progress.send_modify(|ended| *ended += 1);
-        } else if status.phase == Phase::Running && one.aborted_at.is_none() && (shape.abort || shape.unreachable > 0) {
+        } else if status.phase == Phase::Running && one.disturbed.is_none() && shape.faults.disturb() {
             let run = status.run_id.clone().unwrap_or_default();
-            one.aborted_at = Some(disturb(&client, &api, shape, &benchmark.name_any(), &run).await?);
+            one.disturbed = Some(disturb(&client, &api, shape, operator, (&benchmark.name_any(), &run)).await?);
+            if shape.faults.delete.is_some() {
+                one.ended = Some((monotonic_nanoseconds(), Box::new(benchmark)));
+                progress.send_modify(|ended| *ended += 1);
+            }
         }
     }
     let mut ended = Vec::new();
     for (name, one) in all {
         let Some((at, benchmark)) = one.ended else { bail!("the watch ended before {name} did") };
-        ended.push(judge(&client, shape, one.aborted_at, (one.applied_at, at), &benchmark).await?);
+        let disturbed = one.disturbed.unwrap_or_default();
+        ended.push(judge(&client, shape, &disturbed, (one.applied_at, at), &benchmark).await?);
     }
     Ok(ended)
 }
 
-/// In the middle of the load, cuts shards off and aborts the benchmark, as far as `shape` asks for it. Returns when.
-async fn disturb(client: &Client, api: &Api<RedisBenchmark>, shape: Shape, name: &str, run: &str) -> Result<u64> {
-    let starts = || Ledger::of(run).starts.into_values().max().unwrap_or(u64::MAX);
-    let middle = || starts().saturating_add((WARMUP + shape.duration / 2) * SECOND);
-    while monotonic_nanoseconds() < middle() {
-        sleep(Duration::from_millis(20)).await;
-    }
-    if shape.unreachable > 0 {
+/// Makes the faults that `shape` asks for, each at its time. A deleted benchmark is followed until its load has stopped.
+async fn disturb(
+    client: &Client,
+    api: &Api<RedisBenchmark>,
+    shape: Shape,
+    operator: &RefCell<Operator>,
+    (name, run): (&str, &str),
+) -> Result<Disturbed> {
+    let faults = shape.faults;
+    let longest = PATIENCE + Duration::from_secs(WARMUP + shape.duration);
+    let half_way = || {
+        let starts = |truth: &Truth| truth.starts.values().copied().max().unwrap_or(u64::MAX);
+        let middle = Ledger::look(run, starts).saturating_add((WARMUP + shape.duration / 2) * SECOND);
+        monotonic_nanoseconds() >= middle
+    };
+    until(longest, "the middle of the load did not come", half_way).await?;
+    let mut disturbed = Disturbed::default();
+    if faults.unreachable > 0 {
         let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-        let pods = pods.list(&ListParams::default().labels(&format!("{RUN_LABEL}={run}"))).await?;
-        let addresses = pods.items.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone());
-        // The first by index: those that every round of calls begins with.
-        let mut addresses: Vec<_> = addresses.collect();
-        addresses
-            .sort_by_key(|address| address.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>());
-        cut_off(&addresses[..addresses.len().min(shape.unreachable as usize)])?;
+        disturbed.cut_off = fault::cut_off(&pods, run, faults.unreachable).await?;
     }
-    if shape.abort {
+    if faults.kill_operator == Some(Moment::Collecting) {
+        let half = || Ledger::look(run, |truth| truth.collected.len()) * 2 >= shape.shards as usize;
+        until(longest, "half of the results were not collected", half).await?;
+    }
+    // Once, also for several benchmarks.
+    let killed = operator.borrow().seconds_without.is_some();
+    if faults.kill_operator.is_some() && !killed {
+        let status = api.get(name).await.context("failed to read the benchmark")?.status.unwrap_or_default();
+        ensure!(!status.phase.is_terminal(), "the result was there before the operator was killed");
+        fault::kill(client, operator).await?;
+    }
+    if faults.abort {
+        disturbed.stopped_at = Some(monotonic_nanoseconds());
         let patch = Patch::Merge(json!({"spec": {"abort": true}}));
         api.patch(name, &PatchParams::default(), &patch).await.context("failed to abort")?;
     }
-    Ok(monotonic_nanoseconds())
+    if let Some(cascade) = faults.delete {
+        disturbed.stopped_at = Some(monotonic_nanoseconds());
+        api.delete(name, &cascade.parameters()).await.context("failed to delete the benchmark")?;
+        let reachable = reachable(shape, &disturbed);
+        let stopped = || Ledger::look(run, |truth| stops(truth, &disturbed).count()) >= reachable;
+        // Fails if some do not stop, which is judged later.
+        let _ = until(STOPS_AT_LAST, "shards did not stop", stopped).await;
+    }
+    Ok(disturbed)
 }
 
-/// Drops every packet to and from `addresses`.
-fn cut_off(addresses: &[String]) -> Result<()> {
-    let set = addresses.join(", ");
-    let rules = format!(
-        "table ip scale {{\nchain in {{\ntype filter hook input priority 0;\n\
-         ip daddr {{ {set} }} drop\nip saddr {{ {set} }} drop\n}}\n}}\n"
-    );
-    let status = Command::new("nft").arg(rules).status().context("failed to start nft")?;
-    ensure!(status.success(), "nft refused the rules");
-    Ok(())
+/// The number of shards that were not cut off.
+fn reachable(shape: Shape, disturbed: &Disturbed) -> usize {
+    shape.shards as usize - disturbed.cut_off.len()
+}
+
+/// When the load of each of these was stopped.
+fn stops(truth: &Truth, disturbed: &Disturbed) -> impl Iterator<Item = u64> {
+    truth.aborts.iter().filter(move |(shard, _)| !disturbed.cut_off.contains_key(*shard)).map(|(_, at)| *at)
 }
 
 async fn judge(
     client: &Client,
     shape: Shape,
-    aborted_at: Option<u64>,
+    disturbed: &Disturbed,
     (applied_at, ended_at): (u64, u64),
     benchmark: &RedisBenchmark,
 ) -> Result<Ended> {
     let status = benchmark.status.clone().unwrap_or_default();
-    let truth = Ledger::of(&status.run_id.unwrap_or_default());
+    let truth = Ledger::of(status.run_id.as_deref().unwrap_or_default());
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     let load_ended_at = truth.ends.values().copied().max().unwrap_or(ended_at);
     let mut differences = Vec::new();
+    let faults = shape.faults;
+    if faults.delete.is_none() {
+        differences.extend(compare_result(client, shape, &truth, disturbed, &status).await?);
+    }
+    let seconds_to_stop = disturbed.stopped_at.map(|at| {
+        let (reachable, stopped) = (reachable(shape, disturbed), stops(&truth, disturbed).count());
+        if stopped < reachable {
+            differences.push(format!("{stopped} of {reachable} shards stopped"));
+        }
+        let took = seconds(at, stops(&truth, disturbed).max().unwrap_or(u64::MAX));
+        if faults.delete.is_some() && took > STOPS_WITHIN {
+            differences.push(format!("the load stopped after {took:.1} s, not {STOPS_WITHIN} s"));
+        }
+        took
+    });
+    Ok(Ended {
+        phase: status.phase,
+        seconds_to_armed: seconds(applied_at, truth.ready_at),
+        seconds_to_result: faults.delete.is_none().then(|| seconds(load_ended_at.min(ended_at), ended_at)),
+        truth,
+        differences,
+        seconds_to_stop,
+    })
+}
+
+/// Reads the result, and compares it with the truth. Returns the differences.
+async fn compare_result(
+    client: &Client,
+    shape: Shape,
+    truth: &Truth,
+    disturbed: &Disturbed,
+    status: &RedisBenchmarkStatus,
+) -> Result<Vec<String>> {
+    let expected = if shape.faults.abort { Phase::Aborted } else { Phase::Succeeded };
+    if status.phase != expected {
+        let why = status.conditions.iter().find(|condition| condition.type_ == "Failed");
+        return Ok(vec![format!("{:?}: {}", status.phase, why.map_or("", |condition| &condition.message))]);
+    }
     let mut pieces = Vec::new();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
     for artifact in &status.artifacts {
         let map = maps.get(&artifact.config_map).await.context("failed to read a piece of the result")?;
         pieces.push(map.data.unwrap_or_default().remove(&artifact.name).unwrap_or_default());
     }
-    let expected = if shape.abort { Phase::Aborted } else { Phase::Succeeded };
-    if status.phase == expected {
-        let whole = Measurement::read(pieces.iter().map(String::as_str)).context("failed to read the result")?;
-        differences.extend(compare(shape, &truth, &whole));
-    } else {
-        let why = status.conditions.iter().find(|condition| condition.type_ == "Failed");
-        differences.push(format!("{:?}: {}", status.phase, why.map_or("", |condition| &condition.message)));
-    }
-    let abort_seconds = aborted_at.filter(|_| shape.abort).map(|at| {
-        let last = truth.aborts.values().copied().max().unwrap_or(u64::MAX);
-        let heard = truth.aborts.len() + shape.unreachable as usize;
-        if heard < shape.shards as usize {
-            differences.push(format!("{} shards heard of the abort", truth.aborts.len()));
-        }
-        seconds(at, last)
-    });
-    Ok(Ended {
-        phase: status.phase,
-        seconds_to_armed: seconds(applied_at, truth.ready_at),
-        seconds_to_result: seconds(load_ended_at.min(ended_at), ended_at),
-        truth,
-        differences,
-        abort_seconds,
-    })
+    let whole = Measurement::read(pieces.iter().map(String::as_str)).context("failed to read the result")?;
+    Ok(compare(shape, truth, disturbed, &whole))
 }
 
 /// Compares counts: of every shard, in all, by operation, and in every second.
-fn compare(shape: Shape, truth: &Truth, whole: &Measurement) -> Vec<String> {
+fn compare(shape: Shape, truth: &Truth, disturbed: &Disturbed, whole: &Measurement) -> Vec<String> {
     let mut differences = Vec::new();
     let mut equal = |what: &str, found: u64, expected: u64| {
         if found != expected {
             differences.push(format!("{what}: {found}, not {expected}"));
         }
     };
+    let (planned, faults) = (RATE * shape.duration, shape.faults);
     let (mut lost, mut counted, mut finished) = (0, 0, 0);
     for shard in &whole.result.shards {
-        let measured = truth.measured.get(&shard.index).copied().unwrap_or_default();
-        counted += shard.requests.succeeded;
+        let (name, succeeded) = (format!("shard {}", shard.index), shard.requests.succeeded);
+        counted += succeeded;
         if shard.state == ShardOutcome::Finished {
-            finished += shard.requests.succeeded;
-            equal(&format!("shard {}", shard.index), shard.requests.succeeded, measured);
+            finished += succeeded;
+            let measured = truth.measured.get(&shard.index).copied().unwrap_or_default();
+            equal(&name, succeeded, measured);
         } else {
-            // What it reported before it was cut off. Its load goes on.
+            // Its newest report, or the one before if the cut came first. Its load goes on.
             lost += 1;
-            let most = shard.requests.succeeded.min(RATE * shape.duration);
-            equal(&format!("lost shard {}", shard.index), shard.requests.succeeded, most);
+            let [before, newest] = disturbed.cut_off.get(&shard.index).copied().unwrap_or_default();
+            equal(&format!("{name}, which was lost"), succeeded, if succeeded == before { before } else { newest });
+        }
+        if !faults.abort {
+            equal(&format!("{name}, with what is unknown"), succeeded + shard.requests.unknown, planned);
         }
     }
     equal("shards", whole.result.shards.len() as u64, shape.shards.into());
-    equal("lost shards", lost, shape.unreachable.into());
+    equal("lost shards", lost, disturbed.cut_off.len() as u64);
     equal("succeeded", whole.result.requests.succeeded, counted);
     let operations = whole.result.operations.iter().map(|operation| operation.requests.succeeded).sum();
     // Only final snapshots have operations.
     equal("succeeded by operation", operations, finished);
     let by_second = whole.seconds.iter().map(|second| second.total.counts.succeeded).sum();
     equal("succeeded by the second", by_second, counted);
-    if shape.unreachable > 0 {
-        return differences;
-    }
-    equal("scheduled", whole.result.requests.scheduled, counted);
-    if shape.abort {
-        return differences;
-    }
     let all = u64::from(shape.shards) * RATE;
+    if !faults.abort {
+        equal("scheduled", whole.result.requests.scheduled, all * shape.duration);
+    } else if lost == 0 {
+        equal("scheduled", whole.result.requests.scheduled, counted);
+    }
+    if faults.abort || lost > 0 {
+        return differences;
+    }
     equal("truth", counted, all * shape.duration);
     let seconds: BTreeMap<u32, (u64, Outcomes)> = whole
         .seconds

@@ -1,6 +1,6 @@
 //! A driver without sockets, in the place of the engine: it reports a computed load, and notes the truth in the [`Ledger`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,10 +23,14 @@ pub struct Truth {
     pub starts: BTreeMap<u32, u64>,
     /// When each shard's load ended.
     pub ends: BTreeMap<u32, u64>,
-    /// When each shard heard of an abort.
+    /// When the load of each shard was first stopped, by a call or by the end of its container.
     pub aborts: BTreeMap<u32, u64>,
     /// Measured requests of each shard whose load has ended.
     pub measured: BTreeMap<u32, u64>,
+    /// Measured requests in the last two snapshots of each shard.
+    pub reported: BTreeMap<u32, [u64; 2]>,
+    /// Shards whose final snapshot was taken.
+    pub collected: BTreeSet<u32>,
     /// The longest time without a snapshot, of any shard during its load.
     pub oldest_snapshot: u64,
     /// Number of snapshots taken.
@@ -41,7 +45,13 @@ static LEDGER: LazyLock<Ledger> = LazyLock::new(Ledger::default);
 
 impl Ledger {
     pub fn of(run: &str) -> Truth {
-        LEDGER.lock().get(run).cloned().unwrap_or_default()
+        Self::look(run, Truth::clone)
+    }
+
+    /// Reads a part of the truth without a copy of the rest.
+    pub fn look<T>(run: &str, look: impl FnOnce(&Truth) -> T) -> T {
+        let runs = LEDGER.lock();
+        look(runs.get(run).unwrap_or(&Truth::default()))
     }
 
     fn note(plan: &ShardPlan, note: impl FnOnce(&mut Truth)) {
@@ -152,6 +162,7 @@ impl Driver for Computed {
     fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
         Ledger::note(&self.plan, |truth| {
             truth.starts.insert(self.plan.shard, start_nanoseconds);
+            truth.aborts.remove(&self.plan.shard);
         });
         self.state.snapshot_at.store(start_nanoseconds, Ordering::Relaxed);
         *self.state.lock() = Some(Load::new(self.plan.clone(), attempt, start_nanoseconds));
@@ -167,7 +178,7 @@ impl Driver for Computed {
     fn abort(&self) -> Result<(), EngineError> {
         let now = monotonic_nanoseconds();
         Ledger::note(&self.plan, |truth| {
-            truth.aborts.insert(self.plan.shard, now);
+            truth.aborts.entry(self.plan.shard).or_insert(now);
         });
         self.change(|load| _ = load.stopped_at.get_or_insert(now));
         Ok(())
@@ -199,9 +210,15 @@ impl Driver for Computed {
             // The last snapshot of a load is of its end.
             let until = now.min(load.end());
             let before = self.state.snapshot_at.fetch_max(until, Ordering::Relaxed);
+            let measured = load.total(now).succeeded;
             Ledger::note(&self.plan, |truth| {
                 truth.oldest_snapshot = truth.oldest_snapshot.max(until.saturating_sub(before));
                 truth.snapshots += 1;
+                let [_, last] = truth.reported.get(&self.plan.shard).copied().unwrap_or_default();
+                truth.reported.insert(self.plan.shard, [last, measured]);
+                if load.ended && detail == Detail::Full {
+                    truth.collected.insert(self.plan.shard);
+                }
             });
             let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(load.snapshot(now, sequence, (detail, from), &self.host))

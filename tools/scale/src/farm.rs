@@ -23,7 +23,8 @@ use crate::driver;
 
 /// The port of a shard's control API.
 const PORT: u16 = 7379;
-const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
+/// The shard's index, as a label of its pod.
+pub const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 
 /// Concurrent reports of exited shards.
 const REPORTS: usize = 16;

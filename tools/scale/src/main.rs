@@ -6,10 +6,13 @@
 mod bench;
 mod driver;
 mod farm;
+mod fault;
 mod load;
 mod operator;
 mod page;
+mod slow;
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -24,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::bench::{Ended, Shape};
 use crate::farm::Farm;
+use crate::fault::Faults;
 use crate::operator::{Calls, Operator};
 
 /// Measures the operator with many shards. Run it by `make bench-scale`.
@@ -39,22 +43,18 @@ struct Arguments {
     /// Length of the measurement, in seconds. The warm-up takes 5 s more.
     #[arg(long, default_value_t = 20)]
     duration: u64,
-    /// Shards of each benchmark that are cut off in the middle of the load.
-    #[arg(long, default_value_t = 0)]
-    unreachable: u32,
-    /// Abort the benchmarks in the middle of the load.
-    #[arg(long)]
-    abort: bool,
+    #[command(flatten)]
+    faults: Faults,
     /// The operator's program.
     #[arg(long)]
     operator: PathBuf,
     /// Directory of the control plane's files.
     #[arg(long, env = "E2E_RUN")]
     plane: PathBuf,
-    /// The page whose table gets the row of this measurement.
-    #[arg(long, conflicts_with_all = ["unreachable", "abort"])]
+    /// The page that gets the row of this measurement.
+    #[arg(long)]
     write: Option<PathBuf>,
-    /// Fail unless the counts are exact.
+    /// Fail unless the counts are exact, and the load of deleted benchmarks stops in time.
     #[arg(long)]
     check: bool,
     /// The longest that all may take, in seconds.
@@ -89,28 +89,33 @@ async fn main() -> Result<()> {
     let _redis = Redis::start()?;
     let config = Config::infer().await.context("failed to read KUBECONFIG")?;
     let client = Client::try_from(config).context("failed to create a client")?;
-    let mut operator = Operator::start(&arguments.operator, &arguments.plane)?;
+    let mut kubeconfig = arguments.plane.join("operator.conf");
+    if arguments.faults.slow_api > 0 {
+        kubeconfig = slow::delayed(&kubeconfig, Duration::from_millis(arguments.faults.slow_api)).await?;
+    }
+    let operator = RefCell::new(Operator::start(&arguments.operator, &arguments.plane, &kubeconfig)?);
     let shape = Shape {
         shards: arguments.shards,
         benchmarks: arguments.benchmarks,
         duration: arguments.duration,
-        unreachable: arguments.unreachable,
-        abort: arguments.abort,
+        faults: arguments.faults,
     };
     let farm = Farm::new(client.clone()).run();
     let (progress, _) = watch::channel(0);
     let began = Instant::now();
-    let (cpu_before, calls_before) = (operator.cpu_seconds()?, operator.calls().unwrap_or_default());
+    let cpu_before = operator.borrow().cpu_seconds()?;
+    let calls_before = operator.borrow().calls().unwrap_or_default();
     let alive = async {
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
-            if let Err(error) = operator.check() {
+            let checked = operator.borrow_mut().check();
+            if let Err(error) = checked {
                 return error;
             }
         }
     };
     let ended = tokio::select! {
-        ended = bench::run(client.clone(), shape, &progress) => ended?,
+        ended = bench::run(client.clone(), shape, &operator, &progress) => ended?,
         farm = farm => bail!("the farm ended: {farm:?}"),
         error = alive => return Err(error),
         () = tokio::time::sleep(Duration::from_secs(arguments.limit)) => {
@@ -118,12 +123,14 @@ async fn main() -> Result<()> {
         }
     };
     let seconds = began.elapsed().as_secs_f64();
+    let operator = operator.borrow();
     let cost = Cost {
         seconds,
         cpu: operator.cpu_seconds()? - cpu_before,
         peak_memory: operator.peak_memory()?,
         calls: operator.calls()?,
         calls_before,
+        seconds_without: operator.seconds_without,
     };
     let line = line(shape, &cost, &ended);
     print!("{}", table(&line));
@@ -150,11 +157,17 @@ struct Cost {
     peak_memory: u64,
     calls: Calls,
     calls_before: Calls,
+    seconds_without: Option<f64>,
 }
 
 /// The worst of all benchmarks.
 fn worst(ended: &[Ended], of: impl Fn(&Ended) -> f64) -> f64 {
     ended.iter().map(of).fold(0.0, f64::max)
+}
+
+/// The worst of those that have it.
+fn worst_of_some(ended: &[Ended], of: impl Fn(&Ended) -> Option<f64>) -> Option<f64> {
+    ended.iter().filter_map(of).reduce(f64::max)
 }
 
 fn line(shape: Shape, cost: &Cost, ended: &[Ended]) -> Value {
@@ -163,12 +176,15 @@ fn line(shape: Shape, cost: &Cost, ended: &[Ended]) -> Value {
         starts().max().zip(starts().min()).map_or(0.0, |(last, first)| (last - first) as f64 / 1e3)
     };
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
+    let differences: usize = ended.iter().map(|one| one.differences.len()).sum();
     let calls = cost.calls.number - cost.calls_before.number;
     json!({
         "shards": shape.shards,
         "benchmarks": shape.benchmarks,
         "duration": shape.duration,
-        "unreachable": shape.unreachable,
+        "fault": shape.faults.name(),
+        "unreachable": shape.faults.unreachable,
+        "slowApiMilliseconds": shape.faults.slow_api,
         "phases": ended.iter().map(|one| format!("{:?}", one.phase)).collect::<std::collections::BTreeSet<_>>(),
         "operatorCpuCores": rounded(cost.cpu / cost.seconds),
         "operatorCpuSeconds": rounded(cost.cpu),
@@ -180,9 +196,11 @@ fn line(shape: Shape, cost: &Cost, ended: &[Ended]) -> Value {
         "startSkewMicroseconds": rounded(worst(ended, skew)),
         "oldestSnapshotSeconds": rounded(worst(ended, |one| one.truth.oldest_snapshot as f64 / 1e9)),
         "snapshots": ended.iter().map(|one| one.truth.snapshots).sum::<u64>(),
-        "secondsToResult": rounded(worst(ended, |one| one.seconds_to_result)),
-        "abortHeardSeconds": ended.iter().filter_map(|one| one.abort_seconds).reduce(f64::max).map(rounded),
-        "countsExact": ended.iter().all(|one| one.differences.is_empty()),
+        "secondsToResult": worst_of_some(ended, |one| one.seconds_to_result).map(rounded),
+        "secondsWithoutOperator": cost.seconds_without.map(rounded),
+        "secondsToStop": worst_of_some(ended, |one| one.seconds_to_stop).map(rounded),
+        "differences": differences,
+        "countsExact": shape.faults.delete.is_none().then_some(differences == 0),
     })
 }
 

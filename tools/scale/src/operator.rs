@@ -12,8 +12,13 @@ use serde_json::Value;
 const TICKS: f64 = 100.0;
 
 pub struct Operator {
+    command: Command,
     process: Child,
     audit: PathBuf,
+    /// Processor time and peak memory of the processes that were killed.
+    before: (f64, u64),
+    /// Seconds without an operator that held the Lease, once it was killed.
+    pub seconds_without: Option<f64>,
 }
 
 /// What the operator asked of the API server.
@@ -25,26 +30,39 @@ pub struct Calls {
 }
 
 impl Operator {
-    /// Starts `program` against the control plane whose files are in `plane`.
+    /// Starts `program` with `kubeconfig` against the control plane whose files are in `plane`.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(program: &Path, plane: &Path) -> Result<Self> {
+    pub fn start(program: &Path, plane: &Path, kubeconfig: &Path) -> Result<Self> {
         let key = plane.join("master-key");
         fs::write(&key, [7; 32]).context("failed to write the master key")?;
         let log = File::create(plane.join("logs/operator.log")).context("failed to create the operator's log")?;
-        let process = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["run", "--namespace", "redisbench-system", "--loadgen-image", "loadgen:scale"])
             .args(["--metrics-address", "127.0.0.1:8080", "--pod-name", "operator", "--master-key-file"])
             .arg(key)
-            .env("KUBECONFIG", plane.join("operator.conf"))
+            .env("KUBECONFIG", kubeconfig)
             // As in the chart's Deployment, so that the measured memory is that of an installed operator.
             .env("MALLOC_ARENA_MAX", "2")
             .stdout(log.try_clone().context("failed to share the operator's log")?)
-            .stderr(Stdio::from(log))
-            .spawn()
-            .with_context(|| format!("failed to start {}", program.display()))?;
-        Ok(Self { process, audit: plane.join("logs/audit.log") })
+            .stderr(Stdio::from(log));
+        let process = command.spawn().with_context(|| format!("failed to start {}", program.display()))?;
+        Ok(Self { command, process, audit: plane.join("logs/audit.log"), before: (0.0, 0), seconds_without: None })
+    }
+
+    /// Kills the process with SIGKILL and starts it again at once, under the same name, as a kubelet does with a container.
+    ///
+    /// # Errors
+    /// If it had ended, or cannot be started again.
+    pub fn restart(&mut self) -> Result<()> {
+        self.check()?;
+        self.before = (self.cpu_seconds()?, self.peak_memory()?);
+        self.process.kill().context("failed to kill the operator")?;
+        self.process.wait().context("failed to wait for the operator")?;
+        self.process = self.command.spawn().context("failed to start the operator again")?;
+        Ok(())
     }
 
     /// # Errors
@@ -61,7 +79,7 @@ impl Operator {
         fs::read_to_string(&path).with_context(|| format!("failed to read {path}"))
     }
 
-    /// Processor time so far, in seconds.
+    /// Processor time so far, in seconds, with that of the processes that were killed.
     ///
     /// # Errors
     /// If the process has ended.
@@ -71,10 +89,10 @@ impl Operator {
         let fields: Vec<&str> = after_name.split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok());
         let (user, system) = ticks(11).zip(ticks(12)).context("/proc/PID/stat has no processor times")?;
-        Ok((user + system) / TICKS)
+        Ok(self.before.0 + (user + system) / TICKS)
     }
 
-    /// The highest resident memory so far, in bytes.
+    /// The highest resident memory of a process so far, in bytes.
     ///
     /// # Errors
     /// If the process has ended.
@@ -82,7 +100,8 @@ impl Operator {
         let status = self.file("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-        Ok(kib.context("/proc/PID/status has no VmHWM")? << 10)
+        let peak = kib.context("/proc/PID/status has no VmHWM")? << 10;
+        Ok(peak.max(self.before.1))
     }
 
     /// The operator's calls so far, from the API server's audit log. Watches count when they end.
