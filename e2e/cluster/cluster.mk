@@ -11,7 +11,8 @@ TELLING := \
 .PHONY: bench-scale test-scale
 
 # Its last line is one JSON object. SCALE has faults: --kill-operator running|collecting, --unreachable N, --slow-api MS,
-# --abort, --delete background|foreground|orphan. SCALE_PAGE=docs/evidence/scale.md replaces the row of this size or fault.
+# --abort, --delete background|foreground|orphan. SCALE_PAGE=docs/evidence/scale.md replaces the row of this size or fault,
+# and draws the plot.
 bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux openssl:openssl redis-server:redis-server
 	@for step in build kwok; do $(E2E)/$$step.sh; done

@@ -10,6 +10,7 @@ mod fault;
 mod load;
 mod operator;
 mod page;
+mod plot;
 mod slow;
 
 use std::cell::RefCell;
@@ -51,7 +52,7 @@ struct Arguments {
     /// Directory of the control plane's files.
     #[arg(long, env = "E2E_RUN")]
     plane: PathBuf,
-    /// The page that gets the row of this measurement.
+    /// The page that gets the row of this measurement, and the plot beside it.
     #[arg(long)]
     write: Option<PathBuf>,
     /// Fail unless the counts are exact, and the load of deleted benchmarks stops in time.
@@ -141,7 +142,9 @@ async fn main() -> Result<()> {
     if let Some(path) = &arguments.write {
         let page = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
         let page = page::with_row(&page, &line).with_context(|| format!("{} has no table of scale", path.display()))?;
+        let plot = plot::svg(&page::points(&page));
         std::fs::write(path, page).with_context(|| format!("failed to write {}", path.display()))?;
+        std::fs::write(path.with_extension("svg"), plot).context("failed to write the plot")?;
     }
     println!("{line}");
     if arguments.check && !differences.is_empty() {

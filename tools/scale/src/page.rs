@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::plot::Point;
+
 /// A table of the page.
 struct Table {
     header: &'static str,
@@ -96,6 +98,19 @@ pub fn with_row(page: &str, line: &Value) -> Option<String> {
     Some(format!("{before}{header}\n{}\n", lines.collect::<Vec<_>>().join("\n")))
 }
 
+/// The measurements of one benchmark without faults, in the order of the page.
+pub fn points(page: &str) -> Vec<Point> {
+    let table = page.split_once(MEASURED.header).map_or_else(Vec::new, |(_, after)| split(after).0);
+    let point = |row: &str| {
+        let cells = cells(row);
+        // Without the unit.
+        let number = |at: usize| cells.get(at)?.split(' ').next()?.parse::<f64>().ok();
+        (whole(&cells, 1) == 1).then_some(())?;
+        Some(Point { shards: number(0)?, cores: number(3)?, mebibytes: number(4)? })
+    };
+    table.into_iter().filter_map(point).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -152,5 +167,19 @@ mod tests {
         let separator = "| --- |\n";
         let after = |rows: &str| page().replace(&format!("{}\n{separator}", FAULTS.header), rows);
         assert_eq!(text, after(&format!("{}\n{separator}{}\n", FAULTS.header, rows.join("\n"))));
+        assert_eq!(points(&text), []);
+    }
+
+    #[test]
+    fn points_are_the_rows_of_one_benchmark() {
+        let mut several = measured(40, 0.5);
+        several["benchmarks"] = json!(50);
+        let mut text = page();
+        for line in [measured(2_000, 0.25), several, measured(200, 0.125)] {
+            text = with_row(&text, &line).unwrap();
+        }
+        let point = |shards, cores, mebibytes| Point { shards, cores, mebibytes };
+        assert_eq!(points(&text), [point(200.0, 0.125, 25.0), point(2_000.0, 0.25, 250.0)]);
+        assert_eq!(points("no table"), []);
     }
 }
