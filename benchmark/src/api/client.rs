@@ -1,5 +1,6 @@
 //! `spec.load.clients`: client libraries under test. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::plan::{RedisRsConnection, Runtime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,17 +64,6 @@ pub struct RedisRsSpec {
     /// Cluster, otherwise `Multiplexed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<RedisRsConnection>,
-}
-
-/// Kind of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RedisRsConnection {
-    /// `MultiplexedConnection`.
-    Multiplexed,
-    /// `ConnectionManager`.
-    ConnectionManager,
-    /// `ClusterConnection`.
-    Cluster,
 }
 
 /// Settings of smart batching.
@@ -151,7 +141,7 @@ pub struct RuntimeSpec {
     /// `CurrentThread` gives each thread a runtime, connections and callers of its own. `MultiThread` has one runtime for all threads.
     /// Default `CurrentThread`.
     #[serde(default)]
-    pub flavour: RuntimeFlavour,
+    pub flavour: Runtime,
     /// Threads of each shard, 1 to 256; at most one for each of its connections and callers. Default 1.
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 256))]
@@ -160,16 +150,6 @@ pub struct RuntimeSpec {
 
 impl Default for RuntimeSpec {
     fn default() -> Self {
-        Self { flavour: RuntimeFlavour::default(), threads: default_one() }
+        Self { flavour: Runtime::default(), threads: default_one() }
     }
-}
-
-/// How threads share the work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RuntimeFlavour {
-    /// A runtime for each thread.
-    #[default]
-    CurrentThread,
-    /// One runtime.
-    MultiThread,
 }

@@ -43,6 +43,7 @@ pub enum Library {
 
 /// The kind of a redis-rs connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RedisRsConnection {
     /// `MultiplexedConnection`, which stays broken.
     Multiplexed,
@@ -66,9 +67,11 @@ pub enum Pool {
 }
 
 /// How threads share the work of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Runtime {
     /// Each thread has a runtime, connections and callers of its own.
+    #[default]
     CurrentThread,
     /// All threads take tasks of one runtime.
     MultiThread,

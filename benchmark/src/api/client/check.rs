@@ -1,11 +1,8 @@
 //! Checks a client, and makes its plan.
 
-use redisbench_wire::plan::{self, Library};
+use redisbench_wire::plan::{self, Library, RedisRsConnection};
 
-use super::{
-    ClientPoolSpec, ClientSpec, ClientType, PoolType, RedisRsConnection, RuntimeFlavour, RuntimeSpec, Sharing,
-    SmartBatchingSpec,
-};
+use super::{ClientPoolSpec, ClientSpec, ClientType, PoolType, RuntimeSpec, Sharing, SmartBatchingSpec};
 use crate::api::comparison::ComparisonMetric;
 use crate::api::keys::KeyPatternSpec;
 use crate::api::problem::Problem;
@@ -74,11 +71,7 @@ impl ClientSpec {
             ClientType::Engine => Library::Engine,
             ClientType::RedisRs => {
                 let usual = if cluster { RedisRsConnection::Cluster } else { RedisRsConnection::Multiplexed };
-                Library::RedisRs(match self.redis_rs.unwrap_or_default().connection.unwrap_or(usual) {
-                    RedisRsConnection::Multiplexed => plan::RedisRsConnection::Multiplexed,
-                    RedisRsConnection::ConnectionManager => plan::RedisRsConnection::ConnectionManager,
-                    RedisRsConnection::Cluster => plan::RedisRsConnection::Cluster,
-                })
+                Library::RedisRs(self.redis_rs.unwrap_or_default().connection.unwrap_or(usual))
             }
             ClientType::Fred => Library::Fred,
             ClientType::SmartBatching => {
@@ -100,10 +93,7 @@ impl ClientSpec {
                 (PoolType::RoundRobin, Sharing::Exclusive) => plan::Pool::Exclusive,
             },
             threads: self.runtime.threads,
-            runtime: match self.runtime.flavour {
-                RuntimeFlavour::CurrentThread => plan::Runtime::CurrentThread,
-                RuntimeFlavour::MultiThread => plan::Runtime::MultiThread,
-            },
+            runtime: self.runtime.flavour,
             retries: self.retries,
         }
     }
@@ -111,7 +101,7 @@ impl ClientSpec {
 
 /// Settings that this client does not use.
 fn check_unused(client: &ClientSpec, library: Library, problems: &mut Vec<Problem>) {
-    let sends_again = matches!(library, Library::Fred | Library::RedisRs(plan::RedisRsConnection::Cluster));
+    let sends_again = matches!(library, Library::Fred | Library::RedisRs(RedisRsConnection::Cluster));
     let pools = !matches!(library, Library::Engine | Library::Null);
     let unused = [
         ("pool", !pools && client.pool != ClientPoolSpec::default()),
@@ -133,12 +123,12 @@ fn check_kind(client: &ClientSpec, library: Library, cluster: bool, problems: &m
         problems.push(Problem::new(format!("{CLIENT}.{field}"), format!("{value:?}"), message));
     };
     let pooled = client.pool.kind != PoolType::RoundRobin;
-    if pooled && library != Library::RedisRs(plan::RedisRsConnection::Multiplexed) {
+    if pooled && library != Library::RedisRs(RedisRsConnection::Multiplexed) {
         let message = "is a pool of Multiplexed connections of type RedisRs: set pool.type to RoundRobin".to_owned();
         refuse("pool.type", &client.pool.kind, message);
     }
     let of_cluster = match library {
-        Library::RedisRs(connection) => connection == plan::RedisRsConnection::Cluster,
+        Library::RedisRs(connection) => connection == RedisRsConnection::Cluster,
         Library::SmartBatching { .. } => false,
         Library::Engine | Library::Fred | Library::Null => cluster,
     };
