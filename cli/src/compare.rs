@@ -67,7 +67,7 @@ fn with_trials(name: &str, reading: Reading) -> anyhow::Result<RedisBenchmark> {
         anyhow::bail!("{name}: has a single trial, which has nothing to compare; set repeats.count to at least 5");
     };
     // The spec of a trial has only its own target.
-    if experiment.trials.iter().any(|line| line.target.is_some()) {
+    if experiment.trials.iter().any(|line| line.setting.target.is_some()) {
         anyhow::bail!("{name}: has several targets, which it compares itself; give benchmarks with one target");
     }
     let complete = experiment.trials.iter().all(|line| line.state == TrialOutcome::Completed);
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(of(&whole, &whole), Ok(GOOD));
         let aborted = read(|all| all.trials[4].state = TrialOutcome::Aborted).unwrap();
         assert!(of(&whole, &aborted).unwrap_err().starts_with("now.json is Aborted"));
-        let several = read(|all| all.trials[0].target = Some("other".to_owned()));
+        let several = read(|all| all.trials[0].setting.target = Some("other".to_owned()));
         assert!(several.unwrap_err().to_string().starts_with("a: has several targets"));
         assert!(with_trials("a", sample::reading()).unwrap_err().to_string().starts_with("a: has a single trial"));
     }

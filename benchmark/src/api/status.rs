@@ -8,6 +8,7 @@ mod connections;
 mod progress;
 mod result;
 mod search;
+mod setting;
 mod shard;
 mod threshold;
 mod topology;
@@ -31,6 +32,7 @@ pub use result::{
     Truncated,
 };
 pub use search::{CellSearch, SearchEnding, SearchResult, SearchStep, StepOutcome};
+pub use setting::{Setting, nth_repeat};
 pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{TopologyChange, TopologyStatus, Unavailability};

@@ -60,6 +60,7 @@ pub(super) fn settings(trials: &[TrialLine]) -> Vec<Vec<&TrialLine>> {
 
 /// Whether two trials have the same setting.
 pub(super) fn is_of_setting(one: &TrialLine, other: &TrialLine) -> bool {
+    let (one, other) = (&one.setting, &other.setting);
     (&one.parameters, &one.preset) == (&other.parameters, &other.preset)
 }
 
@@ -127,8 +128,8 @@ fn results(
             Some(ComparisonResult {
                 target: target.to_owned(),
                 baseline: baseline_name.to_owned(),
-                preset: both.first().and_then(|line| line.preset.clone()),
-                parameters: both.first().map(|line| line.parameters.clone()).unwrap_or_default(),
+                preset: both.first().and_then(|line| line.setting.preset.clone()),
+                parameters: both.first().map(|line| line.setting.parameters.clone()).unwrap_or_default(),
                 pairs: u32::try_from(found.pairs).unwrap_or(u32::MAX),
                 trials: u32::try_from(counted(target)).unwrap_or(u32::MAX),
                 baseline_trials: u32::try_from(counted(baseline_name)).unwrap_or(u32::MAX),
@@ -142,7 +143,7 @@ fn results(
 }
 
 fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
-    line.subject().is_some_and(|subject| targets.contains(&subject))
+    line.setting.subject().is_some_and(|subject| targets.contains(&subject))
 }
 
 /// Whether a trial was measured to the end with a usable result.
@@ -181,7 +182,7 @@ pub(super) fn direction(metric: ComparisonMetric) -> Direction {
 
 /// The trial, if it counts.
 fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Option<Trial> {
-    let subject = names.iter().position(|name| Some(*name) == line.subject()).filter(|_| counts(line))?;
+    let subject = names.iter().position(|name| Some(*name) == line.setting.subject()).filter(|_| counts(line))?;
     let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
     Some(Trial { place, values: values(line, metrics) })
 }
@@ -329,7 +330,7 @@ mod tests {
         let set = |value: &str, cell: u32, throughput| {
             let mut lines = lines(throughput, None);
             for line in &mut lines {
-                line.parameters = [("load.pipeline".to_owned(), value.to_owned())].into();
+                line.setting.parameters = [("load.pipeline".to_owned(), value.to_owned())].into();
                 line.cell += cell;
             }
             lines

@@ -131,7 +131,7 @@ impl Finished {
         }
         finished.line = finished.line_of(&trial.kind);
         if let Some(line) = &mut finished.line {
-            line.search = step.map(|step| search::fitted(step, trial.of, line.parameters.len()));
+            line.search = step.map(|step| search::fitted(step, trial.of, line.setting.parameters.len()));
         }
         Ok(finished)
     }

@@ -69,8 +69,8 @@ pub fn compare(
         Some(ComparisonResult {
             target: target.name.clone(),
             baseline: name.to_owned(),
-            preset: first.preset.clone(),
-            parameters: first.parameters.clone(),
+            preset: first.setting.preset.clone(),
+            parameters: first.setting.parameters.clone(),
             pairs: 0,
             trials: u32::try_from(two.len()).unwrap_or(u32::MAX),
             baseline_trials: u32::try_from(one.len()).unwrap_or(u32::MAX),

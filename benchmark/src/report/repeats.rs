@@ -48,10 +48,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
     let latency = |value| spread(Direction::LowerIsBetter, value).map(Spread::latency);
     CellResult {
         cell: lines[0].cell,
-        preset: lines[0].preset.clone(),
-        target: lines[0].target.clone(),
-        client: lines[0].client.clone(),
-        parameters: lines[0].parameters.clone(),
+        setting: lines[0].setting.clone(),
         trials: lines.iter().map(|line| line.index).collect(),
         verdict: lines.iter().filter_map(|line| line.verdict).max(),
         throughput: spread(Direction::HigherIsBetter, |line| line.achieved_per_second).map(Spread::throughput),

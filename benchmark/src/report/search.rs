@@ -251,9 +251,7 @@ pub(super) fn set_searches(status: &mut RedisBenchmarkStatus, spec: &RedisBenchm
         Some(CellSearch {
             cell: first.cell,
             repeat: first.repeat,
-            preset: first.preset.clone(),
-            target: first.target.clone().or_else(|| first.client.clone()),
-            parameters: first.parameters.clone(),
+            setting: first.setting.clone(),
             steps: u32::try_from(lines.len()).unwrap_or(u32::MAX),
             result,
         })
@@ -296,7 +294,7 @@ const TOLD: usize = 3;
 pub(super) fn sentence(searches: &[CellSearch]) -> String {
     let tell = |search: &CellSearch| {
         let rate = column(&search.result).unwrap_or_else(|| "no result".to_owned());
-        format!("{}: {rate}", search.setting())
+        format!("{}: {rate}", search.name())
     };
     let more = searches.len().saturating_sub(TOLD);
     let more = (more > 0).then(|| format!("{more} more in status.searches"));
@@ -448,7 +446,7 @@ pub(super) fn conclude_all(searches: &[CellSearch], verdict: &mut Verdict) {
         // Each search has a limit of its own.
         (verdict.limited_by, verdict.component) = (held, None);
         if let Some(reason) = verdict.reasons.first_mut() {
-            reason.message = format!("{}: {}", search.setting(), reason.message);
+            reason.message = format!("{}: {}", search.name(), reason.message);
         }
     }
     verdict.reasons.truncate(REASONS);

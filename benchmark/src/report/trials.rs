@@ -6,8 +6,8 @@ use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::search::searches;
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
-    TrialResult, Verdict, VerdictReason, VerdictValue,
+    LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
+    TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue, nth_repeat,
 };
 use crate::human;
 use crate::measurement::Ending;
@@ -70,11 +70,13 @@ impl Finished {
         };
         Some(TrialLine {
             index: present.index,
-            preset: kind.preset.clone(),
-            target: kind.target.clone(),
-            client: kind.client.clone(),
+            setting: Setting {
+                preset: kind.preset.clone(),
+                target: kind.target.clone(),
+                client: kind.client.clone(),
+                parameters: kind.parameters.iter().cloned().collect(),
+            },
             cold: kind.cold,
-            parameters: kind.parameters.iter().cloned().collect(),
             cell: kind.cell,
             repeat: kind.repeat,
             search: None,
@@ -141,7 +143,7 @@ impl Subject<'_> {
         match (&status.search, status.searches.last()) {
             (Some(found), _) => format!("step {count} of the search has finished; {}", found.message),
             (None, Some(last)) => {
-                let (nth, all, setting) = (status.searches.len(), searches(self.spec), last.setting());
+                let (nth, all, setting) = (status.searches.len(), searches(self.spec), last.name());
                 let (steps, message) = (last.steps, &last.result.message);
                 format!("search {nth} of {all}, {setting}: step {steps} has finished; {message}")
             }
@@ -180,9 +182,7 @@ fn describe(line: &TrialLine) -> String {
 
 /// Setting of a line, in parts for people.
 pub(super) fn names(line: &TrialLine) -> Vec<String> {
-    let parameters = line.parameters.iter().map(|(field, value)| format!("{field}={value}"));
-    let repeat = line.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-    line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(parameters).chain(repeat).collect()
+    line.setting.parts(|field| field).into_iter().chain(line.repeat.map(nth_repeat)).collect()
 }
 
 /// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.
@@ -214,8 +214,10 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
 /// Result of a sweep over `shards.count`: up to how many shards the load generator was the limit, and from how many on the target. None if
 /// the trials do not show that consistently.
 pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
-    let of = |line: &TrialLine| match line.parameters.iter().next() {
-        Some((field, count)) if line.parameters.len() == 1 && field == "shards.count" => count.parse::<u32>().ok(),
+    let of = |line: &TrialLine| match line.setting.parameters.iter().next() {
+        Some((field, count)) if line.setting.parameters.len() == 1 && field == "shards.count" => {
+            count.parse::<u32>().ok()
+        }
         _ => None,
     };
     let mut limits: Vec<(u32, LimitedBy)> =

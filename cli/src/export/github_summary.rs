@@ -46,7 +46,7 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     }
     let searches = status.map_or(&[][..], |status| &status.searches);
     for search in searches {
-        let _ = writeln!(text, "- {}: {}", plain(&search.setting()), plain(&search.result.message));
+        let _ = writeln!(text, "- {}: {}", plain(&search.name()), plain(&search.result.message));
     }
     if !searches.is_empty() {
         text.push('\n');

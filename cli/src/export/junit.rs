@@ -78,7 +78,7 @@ fn of_object(reading: &Reading, object: &RedisBenchmark) -> Suite {
         thresholds: &status.thresholds,
     }));
     let single = status.search.iter().map(|found| ("search".to_owned(), found));
-    let several = status.searches.iter().map(|search| (format!("search: {}", search.setting()), &search.result));
+    let several = status.searches.iter().map(|search| (format!("search: {}", search.name()), &search.result));
     for (name, found) in single.chain(several) {
         let ending = match found.ending {
             Some(SearchEnding::Found | SearchEnding::MaxPassed) => Ending::Noted,

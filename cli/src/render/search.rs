@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
 use redisbench_benchmark::api::status::{
-    CellSearch, LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine,
+    CellSearch, LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, nth_repeat,
 };
 use redisbench_benchmark::human::{exact_rate, latency};
 use redisbench_benchmark::quantile::Quantile;
@@ -76,10 +76,11 @@ pub fn tables(searches: &[CellSearch], trials: &[TrialLine], paint: Paint) -> St
 
 /// The setting and the result of each of several searches.
 pub fn all(searches: &[CellSearch]) -> Grid {
-    let with_targets = searches.iter().any(|search| search.target.is_some());
-    let with_presets = searches.iter().any(|search| search.preset.is_some());
+    let with_targets = searches.iter().any(|search| search.setting.subject().is_some());
+    let with_presets = searches.iter().any(|search| search.setting.preset.is_some());
     let with_repeats = searches.iter().any(|search| search.repeat.is_some());
-    let parameters: Vec<&String> = searches.first().map(|one| one.parameters.keys().collect()).unwrap_or_default();
+    let parameters: Vec<&String> =
+        searches.first().map(|one| one.setting.parameters.keys().collect()).unwrap_or_default();
     let names = [(with_targets, "subject"), (with_presets, "test")].into_iter().filter(|(with, _)| *with);
     let mut heads: Vec<&str> = names.map(|(_, name)| name).collect();
     let texts = heads.len();
@@ -93,9 +94,9 @@ pub fn all(searches: &[CellSearch]) -> Grid {
     for (search, nth) in searches.iter().zip(1..) {
         let result = &search.result;
         let mut row = vec![Cell::from(nth.to_string())];
-        row.extend(with_targets.then(|| Cell::known(search.target.clone())));
-        row.extend(with_presets.then(|| Cell::known(search.preset.clone())));
-        row.extend(parameters.iter().map(|field| Cell::known(search.parameters.get(*field).cloned())));
+        row.extend(with_targets.then(|| Cell::known(search.setting.subject().map(ToOwned::to_owned))));
+        row.extend(with_presets.then(|| Cell::known(search.setting.preset.clone())));
+        row.extend(parameters.iter().map(|field| Cell::known(search.setting.parameters.get(*field).cloned())));
         row.extend(with_repeats.then(|| Cell::known(search.repeat.map(|repeat| (repeat + 1).to_string()))));
         row.push(highest(result).map_or_else(|| Cell::known(None), |rate| Cell::styled(rate, Style::Bold)));
         row.push(Cell::known(result.first_bad_per_second.map(exact_rate)));
@@ -125,7 +126,7 @@ fn highest(found: &SearchResult) -> Option<String> {
 /// [`notes`] of several searches, each with its setting.
 pub fn notes_of_all(searches: &[CellSearch]) -> Vec<String> {
     let of_one = |search: &CellSearch| {
-        let setting = search.setting();
+        let setting = search.name();
         notes(&search.result).into_iter().map(move |note| format!("{setting}: {note}"))
     };
     searches.iter().flat_map(of_one).collect()
@@ -133,18 +134,8 @@ pub fn notes_of_all(searches: &[CellSearch]) -> Vec<String> {
 
 pub fn steps(trials: &[TrialLine]) -> Grid {
     let setting = |trial: &TrialLine| {
-        let parameters = trial.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
-        let repeat = trial.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-        trial
-            .target
-            .iter()
-            .chain(&trial.client)
-            .chain(&trial.preset)
-            .cloned()
-            .chain(parameters)
-            .chain(repeat)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let parts = trial.setting.parts(last_step).into_iter().chain(trial.repeat.map(nth_repeat));
+        parts.collect::<Vec<_>>().join(", ")
     };
     let is_of_several = trials.iter().any(|trial| !setting(trial).is_empty());
     let with_shares = has_shares(trials);

@@ -21,12 +21,13 @@ const SHOWN_BASIS_POINTS: u32 = 100;
 pub const GENERATOR: &str = "generator";
 
 pub fn grid(trials: &[TrialLine]) -> Grid {
-    let with_targets = trials.iter().any(|trial| trial.target.is_some());
-    let with_clients = trials.iter().any(|trial| trial.client.is_some());
+    let with_targets = trials.iter().any(|trial| trial.setting.target.is_some());
+    let with_clients = trials.iter().any(|trial| trial.setting.client.is_some());
     let with_cpu = trials.iter().any(|trial| trial.cpu_per_request_nanoseconds.is_some());
-    let with_presets = trials.iter().any(|trial| trial.preset.is_some());
+    let with_presets = trials.iter().any(|trial| trial.setting.preset.is_some());
     let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
-    let parameters: Vec<&String> = trials.first().map(|trial| trial.parameters.keys().collect()).unwrap_or_default();
+    let parameters: Vec<&String> =
+        trials.first().map(|trial| trial.setting.parameters.keys().collect()).unwrap_or_default();
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
     if with_targets || with_clients {
@@ -59,12 +60,12 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     for trial in trials {
         let mut row = vec![Cell::from((trial.index + 1).to_string())];
         if with_targets || with_clients {
-            row.push(Cell::known(trial.subject().map(ToOwned::to_owned)));
+            row.push(Cell::known(trial.setting.subject().map(ToOwned::to_owned)));
         }
         if with_presets {
-            row.push(Cell::from(trial.preset.clone().unwrap_or_default()));
+            row.push(Cell::from(trial.setting.preset.clone().unwrap_or_default()));
         }
-        row.extend(parameters.iter().map(|field| Cell::known(trial.parameters.get(*field).cloned())));
+        row.extend(parameters.iter().map(|field| Cell::known(trial.setting.parameters.get(*field).cloned())));
         if with_repeats {
             row.push(Cell::known(trial.repeat.map(|repeat| (repeat + 1).to_string())));
         }
@@ -110,13 +111,13 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
 
 /// For each cell the mean with its interval, and the spread of its runs.
 pub fn repeats_grid(cells: &[CellResult]) -> Grid {
-    let subject = |cell: &CellResult| cell.client.clone().or(cell.target.clone());
-    let with_presets = cells.iter().any(|cell| cell.preset.is_some() || subject(cell).is_some());
-    let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
+    let with_presets = cells.iter().any(|cell| cell.setting.preset.is_some() || cell.setting.subject().is_some());
+    let parameters: Vec<&String> =
+        cells.first().map(|cell| cell.setting.parameters.keys().collect()).unwrap_or_default();
     let mut heads = Vec::new();
     if with_presets {
         let has = |of: fn(&CellResult) -> bool| cells.iter().any(of);
-        heads.push(match (has(|cell| cell.client.is_some()), has(|cell| cell.target.is_some())) {
+        heads.push(match (has(|cell| cell.setting.client.is_some()), has(|cell| cell.setting.target.is_some())) {
             (true, _) => "client",
             (false, true) => "target",
             (false, false) => "test",
@@ -131,10 +132,10 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
     for cell in cells {
         let mut row = vec![Cell::from((cell.cell + 1).to_string())];
         if with_presets {
-            let names: Vec<_> = subject(cell).into_iter().chain(cell.preset.clone()).collect();
+            let names: Vec<_> = cell.setting.subject().into_iter().chain(cell.setting.preset.as_deref()).collect();
             row.push(Cell::from(names.join(" ")));
         }
-        row.extend(parameters.iter().map(|field| Cell::known(cell.parameters.get(*field).cloned())));
+        row.extend(parameters.iter().map(|field| Cell::known(cell.setting.parameters.get(*field).cloned())));
         row.push(Cell::from(cell.trials.len().to_string()));
         let between = |low: String, high: String| format!("{low} to {high}");
         let throughput = cell.throughput.as_ref();
@@ -158,9 +159,9 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
 /// What the client of each cell cost.
 pub fn costs_grid(cells: &[CellResult]) -> Option<Grid> {
     extras::clients(cells.iter().filter_map(|cell| {
-        let parameters = cell.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
+        let parameters = cell.setting.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
         let cost = cell.cost.as_ref()?;
-        let parts = [cost.name.clone()].into_iter().chain(cell.preset.clone()).chain(parameters);
+        let parts = [cost.name.clone()].into_iter().chain(cell.setting.preset.clone()).chain(parameters);
         Some((parts.collect::<Vec<_>>().join(", "), cost))
     }))
 }
@@ -251,7 +252,7 @@ pub fn last_step(field: &str) -> &str {
 
 /// True if its requests remove data and may find nothing left, so that the misses are worth showing.
 fn takes(trial: &TrialLine) -> bool {
-    PRESETS.iter().any(|preset| preset.takes() && trial.preset.as_deref() == Some(preset.name))
+    PRESETS.iter().any(|preset| preset.takes() && trial.setting.preset.as_deref() == Some(preset.name))
 }
 
 fn verdict(trial: &TrialLine) -> Cell {

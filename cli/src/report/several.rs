@@ -53,7 +53,7 @@ impl<'a> Several<'a> {
         let value = |line: &TrialLine| Metric::Throughput.of(line, &self.cells);
         let known = self.trials.iter().filter_map(|line| Some((value(line)?, line)));
         let ((throughput, interval), line) = known.max_by_key(|((throughput, _), _)| *throughput)?;
-        if self.trials.iter().any(|other| other.preset != line.preset) {
+        if self.trials.iter().any(|other| other.setting.preset != line.setting.preset) {
             return None;
         }
         let only = self.trials.iter().all(|other| other.cell == line.cell);
@@ -75,7 +75,7 @@ pub fn answers(reading: &Reading) -> Vec<String> {
     if several.comparison.is_empty() && !several.searches.is_empty() {
         let plain = Paint::for_stream(false);
         let of_one =
-            |one: &CellSearch| format!("Highest rate, {}: {}.", one.setting(), search::answer(&one.result, plain));
+            |one: &CellSearch| format!("Highest rate, {}: {}.", one.name(), search::answer(&one.result, plain));
         return several.searches.iter().map(of_one).collect();
     }
     if several.comparison.is_empty() {
@@ -254,8 +254,6 @@ fn curves(measurements: &[Measurement], lines: &[TrialLine]) -> Result<Option<Ch
 
 /// What sets a cell apart.
 pub fn name(line: &TrialLine) -> String {
-    let parameters = line.parameters.iter().map(|(field, value)| format!("{}={value}", trials::last_step(field)));
-    let names: Vec<String> =
-        line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(parameters).collect();
+    let names = line.setting.parts(trials::last_step);
     if names.is_empty() { format!("cell {}", line.cell + 1) } else { names.join(", ") }
 }

@@ -68,26 +68,27 @@ struct Cells<'a> {
 impl<'a> Cells<'a> {
     /// None without a sweep.
     fn of(lines: &'a [TrialLine]) -> Option<Self> {
-        let field = lines.first()?.parameters.keys().next()?;
+        let field = lines.first()?.setting.parameters.keys().next()?;
         // In the order of the cells, which is that of the lists.
         let mut by_cell: BTreeMap<u32, &TrialLine> = BTreeMap::new();
         for line in lines {
             by_cell.entry(line.cell).or_insert(line);
         }
         let follows = |other: &String| follows(by_cell.values().copied(), field, other);
-        let followers: BTreeSet<&String> = lines.iter().flat_map(|line| line.parameters.keys()).collect();
+        let followers: BTreeSet<&String> = lines.iter().flat_map(|line| line.setting.parameters.keys()).collect();
         let followers: BTreeSet<&String> = followers.into_iter().filter(|other| follows(other)).collect();
         let mut cells = Self { field, places: Vec::new(), series: Vec::new() };
         for line in by_cell.into_values() {
-            let Some(value) = line.parameters.get(field) else { continue };
+            let Some(value) = line.setting.parameters.get(field) else { continue };
             let place = cells.places.iter().position(|known| known == value).unwrap_or_else(|| {
                 cells.places.push(value);
                 cells.places.len() - 1
             });
-            let others = line.parameters.iter().filter(|(other, _)| !followers.contains(other));
+            let others = line.setting.parameters.iter().filter(|(other, _)| !followers.contains(other));
             let others = others.map(|(other, value)| format!("{}={value}", trials::last_step(other)));
+            let setting = &line.setting;
             let names: Vec<String> =
-                line.target.iter().chain(&line.client).chain(&line.preset).cloned().chain(others).collect();
+                setting.target.iter().chain(&setting.client).chain(&setting.preset).cloned().chain(others).collect();
             let name = names.join(", ");
             match cells.series.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, lines)) => lines.push((place, line)),
@@ -102,7 +103,7 @@ impl<'a> Cells<'a> {
 fn follows<'a>(lines: impl Iterator<Item = &'a TrialLine>, field: &String, other: &String) -> bool {
     let mut known = BTreeMap::new();
     lines.into_iter().all(|line| {
-        let (value, own) = (line.parameters.get(field), line.parameters.get(other));
+        let (value, own) = (line.setting.parameters.get(field), line.setting.parameters.get(other));
         *known.entry(value).or_insert(own) == own
     })
 }

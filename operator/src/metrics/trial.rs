@@ -74,10 +74,10 @@ impl Setting {
     fn of_line(line: &TrialLine, spec: &RedisBenchmarkSpec) -> Self {
         let only = Self::of_only(line.index, spec);
         Self {
-            target: line.target.clone().unwrap_or(only.target),
+            target: line.setting.target.clone().unwrap_or(only.target),
             cell: line.cell,
-            preset: line.preset.clone().unwrap_or_default(),
-            parameters: parameters(&line.parameters),
+            preset: line.setting.preset.clone().unwrap_or_default(),
+            parameters: parameters(&line.setting.parameters),
             repeat: line.repeat.map(|repeat| repeat.to_string()).unwrap_or_default(),
             target_rate: line.search.as_ref().map(|step| step.rate_per_second),
             ..only

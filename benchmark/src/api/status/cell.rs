@@ -1,11 +1,9 @@
 //! Cells: trials that repeat one another, and the spread of their results.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClientResult, Latencies, VerdictValue};
+use super::{ClientResult, Latencies, Setting, VerdictValue};
 
 /// The spread between the repeats of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,22 +11,9 @@ use super::{ClientResult, Latencies, VerdictValue};
 pub struct CellResult {
     /// The cell, from 0, as in `trials`.
     pub cell: u32,
-    /// The entry of `workload.preset` that its trials ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub preset: Option<String>,
-    /// The target of its trials, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub target: Option<String>,
-    /// The client of its trials, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub client: Option<String>,
-    /// The swept fields and their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 4))]
-    pub parameters: BTreeMap<String, String>,
+    /// What sets it apart.
+    #[serde(flatten)]
+    pub setting: Setting,
     /// The indices of its trials that were measured to the end. All of them count, whatever their verdict.
     #[schemars(length(max = 50))]
     pub trials: Vec<u32>,

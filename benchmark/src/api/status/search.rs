@@ -1,11 +1,9 @@
 //! A search: its steps and its result.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, is_zero};
+use super::{LimitedBy, Setting, is_zero, nth_repeat};
 
 /// A trial as a step of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,18 +85,9 @@ pub struct CellSearch {
     /// The repeat of its cell, from 0. Not set if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// The entry of `workload.preset`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub preset: Option<String>,
-    /// Its target or client, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub target: Option<String>,
-    /// The swept fields and their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 4))]
-    pub parameters: BTreeMap<String, String>,
+    /// What sets it apart.
+    #[serde(flatten)]
+    pub setting: Setting,
     /// The number of its finished steps.
     pub steps: u32,
     /// Its result, or its result so far.
@@ -123,10 +112,8 @@ pub enum SearchEnding {
 
 impl CellSearch {
     /// The setting that the other searches do not have, for people.
-    pub fn setting(&self) -> String {
-        let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
-        let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-        let parts = self.target.iter().chain(&self.preset).cloned().chain(parameters).chain(repeat);
+    pub fn name(&self) -> String {
+        let parts = self.setting.parts(|field| field).into_iter().chain(self.repeat.map(nth_repeat));
         parts.collect::<Vec<_>>().join(", ")
     }
 }

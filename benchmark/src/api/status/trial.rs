@@ -1,12 +1,10 @@
 //! The current trial, and lines of finished ones.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, Requests, SearchStep, VerdictValue, is_zero};
+use super::{LimitedBy, Requests, SearchStep, Setting, VerdictValue, is_zero};
 
 /// The current or last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,25 +31,12 @@ pub struct TrialStatus {
 pub struct TrialLine {
     /// The index, from 0.
     pub index: u32,
-    /// The entry of `workload.preset` that it ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub preset: Option<String>,
-    /// Its target, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub target: Option<String>,
-    /// Its client, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub client: Option<String>,
+    /// What sets it apart.
+    #[serde(flatten)]
+    pub setting: Setting,
     /// True in the first block of a comparison, in which caches and processors may have been cold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cold: bool,
-    /// The fields of `spec.sweep` and their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 4))]
-    pub parameters: BTreeMap<String, String>,
     /// The cell, from 0: trials that repeat one another share a cell. In the order of the sweep's lists: the last list varies fastest, with
     /// the presets inside.
     #[serde(default)]
@@ -113,13 +98,6 @@ pub struct TrialLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 96))]
     pub why: Option<String>,
-}
-
-impl TrialLine {
-    /// What a comparison compares: its client if there are several, otherwise its target.
-    pub fn subject(&self) -> Option<&str> {
-        self.client.as_deref().or(self.target.as_deref())
-    }
 }
 
 /// Requests of a trial by outcome. Its artifact has details.

@@ -170,13 +170,13 @@ fn each_cell_has_a_search_and_the_next_begins_when_one_has_its_answer() {
         assert_eq!(trial.kind.parts(), [format!("load.pipeline={pipeline}")]);
         let mut line = line(trial.index, rate(&trial.spec), rate(&trial.spec) <= 2_500 * pipeline);
         line.cell = trial.kind.cell;
-        line.parameters = trial.kind.parameters.iter().cloned().collect();
+        line.setting.parameters = trial.kind.parameters.iter().cloned().collect();
         lines.push(line);
     }
     let searches = of_searches(&lines);
     assert_eq!(searches.len(), 3);
     for search in &searches {
-        let pipeline: u64 = search[0].parameters["load.pipeline"].parse().unwrap();
+        let pipeline: u64 = search[0].setting.parameters["load.pipeline"].parse().unwrap();
         let found = standing(&spec, search).unwrap().answer.unwrap();
         let capacity = 2_500 * pipeline;
         let good = found.last_good.unwrap();

@@ -49,7 +49,7 @@ fn a_setting_that_the_other_has_not_is_inconclusive() {
     let before = finished([1_000; 5]);
     let mut now = trials(&finished([1_000; 5]));
     for line in &mut now {
-        line.parameters = [("load.pipeline".to_owned(), "8".to_owned())].into();
+        line.setting.parameters = [("load.pipeline".to_owned(), "8".to_owned())].into();
     }
     let [found] = &compare(&spec(), &now, "before", &trials(&before))[..] else { panic!() };
     assert_eq!((found.outcome, found.trials, found.baseline_trials), (ComparisonOutcome::Inconclusive, 5, 0));

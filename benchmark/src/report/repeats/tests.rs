@@ -60,7 +60,7 @@ fn repeats_of_a_cell_are_told_by_metric() {
         cells.iter().map(|cell| (cell.cell, cell.trials.clone())).collect::<Vec<_>>(),
         [(0, vec![0, 2]), (1, vec![1, 3])]
     );
-    assert_eq!(cells[0].parameters, BTreeMap::from([("load.pipeline".to_owned(), "1".to_owned())]));
+    assert_eq!(cells[0].setting.parameters, BTreeMap::from([("load.pipeline".to_owned(), "1".to_owned())]));
     assert_eq!(cells[0].verdict, Some(VerdictValue::Valid));
     let p99 = cells[0].p99.unwrap();
     assert!(is_near(Some(p99.mean_nanoseconds), 2_000_000) && is_near(Some(p99.median_nanoseconds), 2_000_000));

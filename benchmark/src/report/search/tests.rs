@@ -398,13 +398,10 @@ fn each_of_several_searches_has_its_own_result_in_the_status() {
     });
     assert_eq!(status.search, None);
     let [one, four] = &status.searches[..] else { panic!("{:?}", status.searches) };
-    assert_eq!((one.setting().as_str(), one.cell, one.repeat), ("load.pipeline=1", 0, None));
+    assert_eq!((one.name().as_str(), one.cell, one.repeat), ("load.pipeline=1", 0, None));
     assert_eq!((one.result.ending, one.result.limited_by), (Some(SearchEnding::Found), Some(LimitedBy::Target)));
     assert!((4_900..=5_000).contains(&one.result.last_good_per_second.unwrap()), "{one:?}");
-    assert_eq!(
-        (four.setting().as_str(), four.result.ending),
-        ("load.pipeline=4", Some(SearchEnding::GeneratorLimited))
-    );
+    assert_eq!((four.name().as_str(), four.result.ending), ("load.pipeline=4", Some(SearchEnding::GeneratorLimited)));
     assert_eq!(one.steps + four.steps, u32::try_from(status.trials.len()).unwrap());
     let said = sentence(&status.searches);
     assert_eq!(said, "load.pipeline=1: 5.00k/s; load.pipeline=4: >= 20.0k/s");

@@ -25,7 +25,7 @@ fn finished(trial: u32, of: u32) -> Finished {
 fn a_line_says_what_the_result_says() {
     let finished = finished(1, 3);
     let (line, result) = (finished.line.clone().unwrap(), finished.measurement.unwrap().result);
-    assert_eq!((line.index, line.preset.as_deref(), line.attempt), (1, Some("get"), 1));
+    assert_eq!((line.index, line.setting.preset.as_deref(), line.attempt), (1, Some("get"), 1));
     assert_eq!(line.requests, Some(TrialRequests::from(&result.requests)));
     assert_eq!(line.achieved_per_second, Some(result.throughput.achieved_per_second));
     assert_eq!(line.p99_nanoseconds, result.response_time.p99_nanoseconds);
@@ -120,8 +120,11 @@ fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
     let preset = PRESETS.iter().map(|preset| preset.name).max_by_key(|name| name.len()).unwrap();
     let line = |index| TrialLine {
         index,
-        preset: Some(preset.to_owned()),
-        parameters: fields[..swept].iter().map(field).collect(),
+        setting: Setting {
+            preset: Some(preset.to_owned()),
+            parameters: fields[..swept].iter().map(field).collect(),
+            ..Setting::default()
+        },
         cell: index % (most / 10),
         repeat: Some(index / (most / 10)),
         attempt: 1_000,
@@ -146,8 +149,7 @@ fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
 fn of_clients(lines: Vec<TrialLine>, swept: usize) -> Vec<TrialLine> {
     let most = u32::try_from(lines.len()).unwrap();
     let line = |line: TrialLine| TrialLine {
-        client: line.target,
-        target: None,
+        setting: Setting { client: line.setting.target, target: None, ..line.setting },
         cpu_per_request_nanoseconds: Some(1_000_000_000),
         generator_share_basis_points: has_room_for_shares(most, swept, true).then_some(10_000),
         why: line.why.filter(|_| has_room_for_why(most, swept, true)),
@@ -160,14 +162,14 @@ fn of_clients(lines: Vec<TrialLine>, swept: usize) -> Vec<TrialLine> {
 fn compared(lines: Vec<TrialLine>, targets: u32) -> Vec<TrialLine> {
     let line = |line: TrialLine| {
         let setting = line.index / (5 * targets);
+        let value = |field| (field, (1_000_000_000_000 + u64::from(setting)).to_string());
         TrialLine {
-            target: Some(long_name(line.index % targets)),
+            setting: Setting {
+                target: Some(long_name(line.index % targets)),
+                parameters: line.setting.parameters.into_keys().map(value).collect(),
+                ..line.setting
+            },
             cold: true,
-            parameters: line
-                .parameters
-                .into_keys()
-                .map(|field| (field, (1_000_000_000_000 + u64::from(setting)).to_string()))
-                .collect(),
             cell: setting * targets + line.index % targets,
             repeat: Some(line.index / targets % 5),
             ..line
@@ -306,7 +308,7 @@ fn a_sweep_over_shards_says_from_where_on_the_target_is_the_limit() {
     use LimitedBy::{Connections, GeneratorCPU, GeneratorNetwork, Target, Unknown};
     let trials = |limits: &[(u32, LimitedBy)], field: &str| -> Vec<TrialLine> {
         let line = |&(shards, limit): &(u32, LimitedBy)| TrialLine {
-            parameters: [(field.to_owned(), shards.to_string())].into(),
+            setting: Setting { parameters: [(field.to_owned(), shards.to_string())].into(), ..Setting::default() },
             limited_by: Some(limit),
             ..finished(0, 2).line.unwrap()
         };

@@ -226,7 +226,7 @@ fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
     let mut over = over(2, Ending::Completed, VerdictValue::Valid);
     if let Some(TaskView::Ended { ended: Ended::Over(finished), .. }) = &mut over.conduct {
         let line = Arc::make_mut(finished).line.as_mut().unwrap();
-        (line.cell, line.repeat, line.preset) = (0, Some(2), None);
+        (line.cell, line.repeat, line.setting.preset) = (0, Some(2), None);
     }
     (before, over)
 }
