@@ -4,18 +4,19 @@
 //! No rule depends on what `kube-cel` does differently: it counts the bytes of a string, and 99 == 99.0 is false.
 
 mod commands;
+mod rule;
 mod table;
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use kube_core::cel::{CompiledSchema, ValidationError, ValidationErrors, compile_schema, validate_compiled};
 use serde_json::{Value, json};
 
-use super::problem::Problem;
+use rule::Rule;
+pub use table::NAME_LENGTH;
+pub(super) use table::each_shard;
 
-/// Maximum length of a benchmark's name: the names of its Job, Secret and pods begin with it.
-pub const NAME_LENGTH: usize = 46;
+use super::problem::Problem;
 
 /// Fields that can change after the run has begun.
 const MUTABLE: [&str; 2] = ["suspend", "abort"];
@@ -29,55 +30,6 @@ static COMPILED: LazyLock<CompiledSchema> = LazyLock::new(|| {
     add(&mut schema, &RULES);
     compile_schema(&schema)
 });
-
-/// Rule and its place in the schema.
-struct Rule {
-    /// Path of properties below the root's, separated by `.`; empty for the root. `[]` steps into a list's items.
-    at: &'static str,
-    /// Path below `at` of the field that the message is about; empty for `at` itself.
-    field: String,
-    /// What a valid object meets.
-    condition: String,
-    /// What is wrong with the field, and how to fix it, with a `%s` for each of `values`.
-    message: String,
-    /// CEL of the values that the message shows, all of one type. The API server must be able to bound its cost, which excludes `join`.
-    values: Vec<String>,
-}
-
-impl Rule {
-    fn new(
-        at: &'static str,
-        field: impl Into<String>,
-        condition: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self { at, field: field.into(), condition: condition.into(), message: message.into(), values: Vec::new() }
-    }
-
-    /// Fills in the message's `%s`.
-    fn showing<const N: usize>(self, values: [&str; N]) -> Self {
-        Self { values: values.map(str::to_owned).into(), ..self }
-    }
-
-    fn to_schema(&self) -> Value {
-        let mut rule = json!({"rule": self.condition});
-        if self.values.is_empty() {
-            rule["message"] = self.message.as_str().into();
-        } else {
-            let text = self.message.replace('\'', "\\'");
-            rule["messageExpression"] = format!("'{text}'.format([{}])", self.values.join(", ")).into();
-        }
-        if !self.field.is_empty() {
-            rule["fieldPath"] = format!(".{}", self.field).into();
-        }
-        rule
-    }
-}
-
-/// Reports a number that is split over more shards than it has.
-pub(super) fn each_shard(count: impl fmt::Display, shards: impl fmt::Display) -> String {
-    format!("is {count}, and must be at least shards.count, which is {shards}: every shard needs one")
-}
 
 /// Problems of an object that the schema allows, as the API server reports them, in order of the fields.
 pub(super) fn check(object: &Value) -> Vec<Problem> {

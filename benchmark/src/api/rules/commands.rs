@@ -2,7 +2,7 @@
 //! and names the entry.
 
 use super::super::safety::{BLOCKING, COMMANDS, SUBCOMMANDS};
-use super::Rule;
+use super::rule::Rule;
 
 /// Rules for the first characters of commands. The cost of a regular expression is its length times that of the text: with whole commands, a
 /// spec within all other bounds could exceed the API server's budget for a rule.

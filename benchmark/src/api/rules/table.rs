@@ -11,12 +11,17 @@ mod caching;
 mod per_connection;
 mod preload;
 
+use std::fmt;
+
 use redisbench_wire::plan::Verify;
 
 use super::super::comparison::FEWEST_PAIRS;
 use super::super::experiment::{MOST_SWEPT, MOST_TRIALS};
 use super::super::{keys, verify};
-use super::{NAME_LENGTH, Rule, each_shard};
+use super::rule::{Rule, SPEC};
+
+/// Maximum length of a benchmark's name: the names of its Job, Secret and pods begin with it.
+pub const NAME_LENGTH: usize = 46;
 
 /// CEL: nothing is compared by its client.
 const ONE_CLIENT: &str = "(!has(self.load.clients) || self.load.clients.size() < 2)";
@@ -25,7 +30,6 @@ const ONE_CLIENT: &str = "(!has(self.load.clients) || self.load.clients.size() <
 const SUBJECTS: &str = "(has(self.load.clients) && self.load.clients.size() > 1 ? \
                         self.load.clients.map(client, client.name) : self.targets.map(target, target.name))";
 
-const SPEC: &str = "spec";
 const LOAD: &str = "spec.load";
 const WORKLOAD: &str = "spec.workload";
 
@@ -42,6 +46,11 @@ pub(super) fn all() -> Vec<Rule> {
         thresholds(),
     ]);
     parts.flatten().collect()
+}
+
+/// Reports a number that is split over more shards than it has.
+pub(in crate::api) fn each_shard(count: impl fmt::Display, shards: impl fmt::Display) -> String {
+    format!("is {count}, and must be at least shards.count, which is {shards}: every shard needs one")
 }
 
 /// Members of a union by the value of its `kind`: name, values that it is for, and an example if these require it.

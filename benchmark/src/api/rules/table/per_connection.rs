@@ -1,7 +1,7 @@
-//! Rules of `perConnection` in key patterns. What an operation's keys take from those of the workload is checked in `api/keys.rs`.
+//! Rules of `perConnection` in key patterns. What an operation's keys take from those of the workload is checked in `api/validate/keys.rs`.
 
 use super::super::super::keys;
-use super::{Rule, SPEC};
+use super::super::rule::{Rule, SPEC};
 
 /// No pattern has it.
 macro_rules! unset {

@@ -1,6 +1,6 @@
 //! Rules of `preload.data`.
 
-use super::{Rule, SPEC};
+use super::super::rule::{Rule, SPEC};
 
 pub(super) fn all() -> Vec<Rule> {
     vec![
