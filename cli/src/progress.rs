@@ -15,7 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use redisbench_benchmark::api::spec::WarmupEnds;
+use redisbench_benchmark::api::load::WarmupEnds;
 use redisbench_benchmark::api::status::{Phase, ThresholdOutcome, VerdictValue};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::human;

@@ -4,11 +4,8 @@ use redisbench_wire::plan::{RedisRsConnection, Runtime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{NAME_PATTERN, default_one};
-
-mod check;
-
-pub(super) use check::check;
+use super::fields::default_one;
+use super::patterns::NAME_PATTERN;
 
 /// The client that sends the requests. All send the same requests at the same due times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,8 +2,7 @@
 
 use redisbench_wire::plan::Part;
 
-use super::placeholder;
-use super::script::ScriptSpec;
+use super::placeholder::{self, CommandError, Meaning};
 
 /// Commands that change the state of the connection, or that do not have exactly one reply. Replies after them could not be matched to
 /// requests.
@@ -32,52 +31,6 @@ const OF_THE_CONNECTION: &[&str] = &[
     "UNWATCH",
     "WATCH",
 ];
-
-/// Reason why a command is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
-    /// Only spaces.
-    #[error("is empty: write a command, such as GET __key__")]
-    Empty,
-    /// Unclosed quote.
-    #[error("has a quote that is not closed: add the closing {0}")]
-    OpenQuote(char),
-    /// Something follows a closing quote.
-    #[error("has a closing quote without a space after it: quote the whole argument")]
-    AfterQuote,
-    /// Unknown escape after a backslash.
-    #[error("has the unknown escape \\{0} in double quotes: supported are \\\" \\\\ \\n \\r \\t")]
-    UnknownEscape(char),
-    /// Word between double underscores that is not a placeholder.
-    #[error("has the unknown placeholder {0}: supported are {known}", known = placeholder::KNOWN)]
-    UnknownPlaceholder(String),
-    /// Placeholder with invalid arguments.
-    #[error("has {0}, which must be {1}")]
-    BadPlaceholder(String, &'static str),
-    /// `__ttl__` without a range in `workload.values.ttl`.
-    #[error("has __ttl__, but workload.values.ttl is not set: set it, such as ttl: {{min: 60s, max: 1h}}")]
-    NoTtl,
-    /// Unknown script.
-    #[error(
-        "has {0}, but workload.scripts has no such name: add it, such as scripts: [{{name: {1}, source: return 1}}]"
-    )]
-    NoScript(String, String),
-    /// The first argument is not plain text.
-    #[error("does not begin with the name of a command: placeholders come after it")]
-    NameNotPlain,
-    /// Its replies could not be matched to requests.
-    #[error("is {0}, which changes the connection or has no single reply, and cannot be part of a load")]
-    OfTheConnection(String),
-}
-
-/// Values that some placeholders refer to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Meaning<'a> {
-    /// The range of `__ttl__` in seconds.
-    pub ttl: Option<(i64, i64)>,
-    /// Scripts for `__script:NAME__`.
-    pub scripts: &'a [ScriptSpec],
-}
 
 /// Parses a command without scripts into its name and arguments. `ttl` is the range of `__ttl__` in seconds.
 ///

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spec::NAME_PATTERN;
+use super::patterns::NAME_PATTERN;
 
 /// Minimum number of pairs: fewer could only show differences that need no test.
 pub const FEWEST_PAIRS: u32 = 5;

@@ -6,9 +6,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube_core::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
-use super::experiment;
 use super::rules;
 use super::spec::RedisBenchmark;
+use super::sweepable::sweepable;
 
 const HEADER: &str = "# Generated from benchmark/src/api by `make crds`. Do not edit.\n";
 
@@ -22,7 +22,7 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     }
     // Rules refer to the name by its path.
     schema["properties"]["metadata"] = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let fields = experiment::sweepable(&schema["properties"]["spec"]);
+    let fields = sweepable(&schema["properties"]["spec"]);
     schema["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"] = fields.into();
     let spec = &schema["properties"]["spec"];
     let is_required =

@@ -4,8 +4,13 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Pattern of a duration in the schema. Validation is stricter and also checks the range.
-pub const DURATION_PATTERN: &str = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
+use super::patterns::DURATION_PATTERN;
+use super::problem::Problem;
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
 /// Duration in Go's format: `500ms`, `60s`, `1m30s`, `1.5h`. Keeps the user's text, so that reading an object never fails because of a
 /// duration; [`GoDuration::parse`] validates it.
@@ -140,6 +145,32 @@ impl JsonSchema for GoDuration {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "maxLength": 16, "pattern": DURATION_PATTERN})
     }
+}
+
+/// Validates the durations below one field.
+pub(super) struct Durations<'a> {
+    pub problems: &'a mut Vec<Problem>,
+    pub within: &'a str,
+}
+
+impl Durations<'_> {
+    pub(super) fn between(&mut self, name: &str, text: &GoDuration, least: Duration, most: Duration) -> Duration {
+        match text.parse() {
+            Ok(duration) if (least..=most).contains(&duration) => return duration,
+            // The schema's pattern has said it already.
+            Err(DurationError::Malformed) => {}
+            Ok(_) | Err(DurationError::TooLong) => {
+                let message = format!("must be from {} to {}", GoDuration::from(least), GoDuration::from(most));
+                self.problems.push(Problem::new(format!("{}.{name}", self.within), text, message));
+            }
+        }
+        least
+    }
+}
+
+/// Cannot overflow: all durations of a spec are bounded far below 64 bits.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -7,12 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::crd;
-use super::duration::{DURATION_PATTERN, GoDuration};
-use super::keys::DECIMAL_PATTERN;
-use super::problem::Problem;
-use super::schema;
-use super::spec::default_one;
+use super::duration::GoDuration;
+use super::fields::default_one;
 
 /// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
 pub const MOST_TRIALS: u64 = 250;
@@ -143,117 +139,13 @@ impl SweepValue {
     }
 }
 
-/// Operations whose weight can be swept: the first ones.
-const OPERATIONS: usize = 8;
-
-/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Of entries of lists, only weights of operations.
-pub(super) fn sweepable(spec: &Value) -> Vec<String> {
-    let mut fields = Vec::new();
-    for part in ["load", "workload"] {
-        walk(&spec["properties"][part], part, &mut fields);
-    }
-    fields.push("shards.count".to_owned());
-    fields.extend((0..OPERATIONS).map(|index| format!("workload.operations[{index}].weight")));
-    fields.sort();
-    fields
-}
-
-fn walk(schema: &Value, path: &str, fields: &mut Vec<String>) {
-    if is_sweepable(schema) {
-        fields.push(path.to_owned());
-    }
-    for (name, property) in schema["properties"].as_object().into_iter().flat_map(Map::iter) {
-        walk(property, &format!("{path}.{name}"), fields);
-    }
-}
-
-fn is_sweepable(schema: &Value) -> bool {
-    match schema["type"].as_str() {
-        Some("integer") => true,
-        Some("string") => {
-            let pattern = schema["pattern"].as_str().unwrap_or_default();
-            schema["enum"].is_array() || pattern == DECIMAL_PATTERN || pattern == DURATION_PATTERN
-        }
-        _ => false,
-    }
-}
-
-/// Checks that each field of a sweep can be swept, is listed once, and has values that are valid for it.
-pub(crate) fn check_sweep(sweep: &[SweepSpec]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut known: Vec<&str> = sweep.iter().map(|entry| entry.field.as_str()).collect();
-    for (index, entry) in sweep.iter().enumerate() {
-        for (place, one) in entry.with.iter().enumerate() {
-            let field = format!("spec.sweep[{index}].with[{place}].field");
-            let message = if known.contains(&one.field.as_str()) {
-                "is swept twice: remove one of them"
-            } else if !is_of_the_sweepable(&one.field) {
-                "cannot be swept: name a number, duration or enum of those of sweep[].field, such as load.pipeline"
-            } else {
-                known.push(&one.field);
-                continue;
-            };
-            problems.push(Problem::new(field, &one.field, message));
-        }
-        for (field, values, path) in entry.fields() {
-            let leaf = leaf(field);
-            // Reported before: by the schema's enum, or above.
-            if !is_sweepable(leaf) {
-                continue;
-            }
-            for (place, value) in values.iter().enumerate() {
-                let at = format!("spec.sweep[{index}]{path}.values[{place}]");
-                let before = problems.len();
-                schema::check(leaf, &value.to_json(), &at, &mut problems);
-                for problem in &mut problems[before..] {
-                    problem.message = format!("{}, as {field} is", problem.message);
-                }
-            }
-        }
-        let rows: Vec<_> = (0..entry.values.len()).map(|place| entry.row(place)).collect();
-        for (place, row) in rows.iter().enumerate().filter(|(place, row)| rows[..*place].contains(row)) {
-            let shown: Vec<_> = row.iter().map(|(_, value)| value.to_string()).collect();
-            let field = format!("spec.sweep[{index}].values[{place}]");
-            let message = "is listed twice: remove one, or set repeats.count";
-            problems.push(Problem::new(field, shown.join(", "), message));
-        }
-    }
-    problems
-}
-
-fn is_of_the_sweepable(field: &str) -> bool {
-    sweepable(&crd::schema()["properties"]["spec"]).iter().any(|known| known == field)
-}
-
-/// The schema of a field by its path; null if there is none.
-fn leaf(field: &str) -> &'static Value {
-    field.split('.').fold(&crd::schema()["properties"]["spec"], |schema, step| match entry(step) {
-        (list, Some(_)) => &schema["properties"][list]["items"],
-        (property, None) => &schema["properties"][property],
-    })
-}
-
 /// A step of a path: the property, and the index of an entry such as `operations[0]`.
-fn entry(step: &str) -> (&str, Option<usize>) {
+pub(super) fn entry(step: &str) -> (&str, Option<usize>) {
     let indexed = step.strip_suffix(']').and_then(|step| step.split_once('['));
     match indexed.and_then(|(list, index)| Some((list, index.parse().ok()?))) {
         Some((list, index)) => (list, Some(index)),
         None => (step, None),
     }
-}
-
-/// Problems of swept fields of operations that `operations`, their number, does not have.
-pub(crate) fn check_swept_operations(sweep: &[SweepSpec], operations: usize) -> Vec<Problem> {
-    let swept = |field: &str| field.split('.').find_map(|step| entry(step).1);
-    let all = sweep.iter().enumerate().flat_map(|(index, one)| one.fields().map(move |field| (index, field)));
-    let missing = all.filter(|(_, (field, ..))| swept(field).is_some_and(|index| index >= operations));
-    missing
-        .map(|(index, (field, _, path))| {
-            let message =
-                format!("is none of the {operations} operations, which are numbered from 0: name one of these");
-            Problem::new(format!("spec.sweep[{index}]{path}.field"), field, message)
-        })
-        .collect()
 }
 
 /// Sets `field`, a path, to `value` in the JSON of a spec. Without effect if an entry of a list is missing.
@@ -274,113 +166,9 @@ pub(crate) fn set(spec: &mut Value, field: &str, value: &SweepValue) {
 }
 
 #[cfg(test)]
-pub(crate) fn sweepable_fields() -> Vec<String> {
-    sweepable(&crd::schema()["properties"]["spec"])
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn numbers_durations_and_enums_can_be_swept() {
-        let fields = sweepable_fields();
-        for field in [
-            "load.pipeline",
-            "load.connections",
-            "load.openLoop.rate",
-            "load.openLoop.arrival",
-            "load.openLoop.pacingGrid",
-            "load.closedLoop.concurrency",
-            "load.pipelineMode",
-            "load.timeouts.request",
-            "workload.keys.count",
-            "workload.keys.pattern.type",
-            "workload.keys.pattern.zipf.exponent",
-            "workload.values.size.fixed.bytes",
-            "workload.seed",
-            "workload.operations[0].weight",
-            "workload.operations[7].weight",
-            "shards.count",
-        ] {
-            assert!(fields.iter().any(|known| known == field), "{field} is not among {fields:?}");
-        }
-        for field in ["load", "load.stages", "workload.keys.prefix", "workload.operations", "shards.placement"] {
-            assert!(!fields.iter().any(|known| known == field), "{field}");
-        }
-        assert_eq!(
-            crd::schema()["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"],
-            json!(fields)
-        );
-    }
-
-    fn problems(field: &str, values: &Value) -> Vec<String> {
-        let values = serde_json::from_value(values.clone()).unwrap();
-        check_sweep(&[SweepSpec { field: field.into(), values, with: Vec::new() }])
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    }
-
-    #[test]
-    fn fields_that_change_together_are_checked_like_the_first() {
-        let problems = |with: Value| -> Vec<String> {
-            let sweep = json!([{"field": "load.pipeline", "values": [1, 1], "with": with}]);
-            let sweep: Vec<SweepSpec> = serde_json::from_value(sweep).unwrap();
-            check_sweep(&sweep).iter().map(ToString::to_string).collect()
-        };
-        assert_eq!(problems(json!([{"field": "load.connections", "values": [10, 20]}])), [""; 0]);
-        assert_eq!(
-            problems(json!([{"field": "load.connections", "values": [10, 10]}])),
-            ["spec.sweep[0].values[1]: 1, 10: is listed twice: remove one, or set repeats.count"]
-        );
-        assert_eq!(
-            problems(json!([{"field": "load.connections", "values": [10, 0]}])),
-            ["spec.sweep[0].with[0].values[1]: 0: must be at least 1, as load.connections is"]
-        );
-        assert_eq!(
-            problems(
-                json!([{"field": "load.connections", "values": [1, 2]}, {"field": "load.pipeline", "values": [3, 4]}])
-            ),
-            ["spec.sweep[0].with[1].field: load.pipeline: is swept twice: remove one of them"]
-        );
-        assert_eq!(
-            problems(json!([{"field": "repeats.count", "values": [1, 2]}])),
-            [
-                "spec.sweep[0].with[0].field: repeats.count: cannot be swept: name a number, duration or enum of those of \
-                 sweep[].field, such as load.pipeline"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_value_is_one_that_the_field_could_have() {
-        assert_eq!(problems("load.pipeline", &json!([1, 10])), [""; 0]);
-        assert_eq!(problems("workload.keys.pattern.zipf.exponent", &json!(["0.99", "1.2"])), [""; 0]);
-        assert_eq!(problems("load.timeouts.request", &json!(["10ms", "1s"])), [""; 0]);
-        assert_eq!(problems("load.openLoop.arrival", &json!(["Constant", "Poisson"])), [""; 0]);
-        assert_eq!(
-            problems("load.pipeline", &json!(["ten"])),
-            ["spec.sweep[0].values[0]: \"ten\": must be a whole number, as load.pipeline is"]
-        );
-        assert_eq!(
-            problems("load.pipeline", &json!([1, 10_001])),
-            ["spec.sweep[0].values[1]: 10001: must be at most 10000, as load.pipeline is"]
-        );
-        assert_eq!(
-            problems("load.openLoop.arrival", &json!(["Sometimes"])),
-            ["spec.sweep[0].values[0]: Sometimes: must be one of Constant, Poisson, as load.openLoop.arrival is"]
-        );
-        assert_eq!(
-            problems("workload.operations[1].weight", &json!([1, 0])),
-            ["spec.sweep[0].values[1]: 0: must be at least 1, as workload.operations[1].weight is"]
-        );
-        assert_eq!(
-            problems("shards.count", &json!([2, 2])),
-            ["spec.sweep[0].values[1]: 2: is listed twice: remove one, or set repeats.count"]
-        );
-    }
 
     #[test]
     fn a_path_is_made_where_nothing_was() {

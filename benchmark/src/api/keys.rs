@@ -6,11 +6,8 @@ use redisbench_wire::plan::{self, HotKeys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RedisBenchmarkSpec;
+use super::patterns::DECIMAL_PATTERN;
 use super::problem::Problem;
-
-/// A decimal number above 0 and below 100 in at most 8 characters, and so with at most 6 decimals.
-pub const DECIMAL_PATTERN: &str = r"^([1-9][0-9]?(\.[0-9]+)?|0\.0*[1-9][0-9]*)$";
 
 /// Keyspace: `prefix` followed by a decimal number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -231,40 +228,6 @@ pub(super) fn check_gaussian(keys: &KeysSpec, field: &str, problems: &mut Vec<Pr
 /// Reports fewer keys than connections that each walk their own part.
 pub(super) fn each_connection(count: impl fmt::Display, connections: impl fmt::Display) -> String {
     format!("is {count}, and must be at least load.connections, which is {connections}: every connection needs one")
-}
-
-/// Checks the keys of operations where connections walk on their own.
-pub(super) fn check_per_connection(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    let workload = &spec.workload;
-    let own = workload.operations.iter().map(|operation| operation.keys.as_ref().map(|own| own.over(&workload.keys)));
-    let all: Vec<_> = own.map(|own| (own.is_some(), own.unwrap_or_else(|| workload.keys.clone()))).collect();
-    if !all.iter().any(|(_, keys)| keys.pattern.per_connection) {
-        return;
-    }
-    let (size, most) = (spec.workload.transaction.size, plan::Workload::APART);
-    if u64::from(size) * u64::from(spec.load.connections) > most {
-        let message = format!(
-            "times load.connections, which is {}, must be at most {most} with perConnection: lower one of the two",
-            spec.load.connections
-        );
-        problems.push(Problem::new("spec.workload.transaction.size", size, message));
-    }
-    for (index, (is_own, keys)) in all.iter().enumerate() {
-        let field = if *is_own { format!("operations[{index}].keys") } else { "keys".to_owned() };
-        let KeyPatternSpec { kind, per_connection, .. } = keys.pattern;
-        let walks = matches!(kind, KeyPatternType::Sequential | KeyPatternType::Partitioned);
-        if walks && !per_connection {
-            let message = "must be true if it is for another operation, because each connection then numbers its own requests: set \
-                           it, or remove the other";
-            problems.push(Problem::new(format!("spec.workload.{field}.pattern.perConnection"), false, message));
-        }
-        // Those of `workload.keys` have a rule.
-        let connections = u64::from(spec.load.connections);
-        if *is_own && per_connection && kind == KeyPatternType::Partitioned && keys.count < connections {
-            let message = each_connection(keys.count, connections);
-            problems.push(Problem::new(format!("spec.workload.{field}.count"), "", message));
-        }
-    }
 }
 
 fn pattern(keys: &KeysSpec) -> plan::KeyPattern {

@@ -1,30 +1,182 @@
-//! Validation of `spec.load`.
+//! `spec.load`: rate, connections and length of the load. The doc comments are the text of `kubectl explain`.
 
-use std::time::Duration;
+use redisbench_wire::plan::{Arrival, PipelineMode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use redisbench_wire::plan::{self, Bound};
-use redisbench_wire::rate::CumulativeRate;
-
+use super::client::ClientSpec;
 use super::duration::GoDuration;
-use super::problem::Problem;
-use super::spec::{LoadSpec, LoadType, RedisBenchmarkSpec, WarmupEnds};
-use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
-use super::workload::PreloadMode;
+use super::fields::default_one;
+use super::lifetime::ConnectionLifetimeSpec;
+use super::patterns::NAME_PATTERN;
 
-/// The longest measurement: a throughput series holds no more.
-const LONGEST: Duration = Duration::from_secs(48 * 3600);
+/// Rate, connections and length of the load. At most one of `duration`, `requests`, `requestsPerConnection` and `stages` can be set.
+/// Without any, the load runs until it is aborted, for at most 48h.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSpec {
+    /// `OpenLoop` sends at a fixed rate, even if earlier requests have no reply yet, like independent users. `ClosedLoop` keeps
+    /// `connections` x `pipeline` requests in flight, or `closedLoop.concurrency`, so the target sets the pace.
+    #[serde(rename = "type")]
+    pub kind: LoadType,
+    /// Settings for type `OpenLoop`. Required for it, unless `stages` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoopSpec>,
+    /// Settings for type `ClosedLoop`. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoopSpec>,
+    /// Ramps: successive parts of an open loop with changing rates, up to 64. They replace `openLoop.rate` and `duration`: together they
+    /// are the length of the measurement, 1s to 48h. The warm-up runs at the initial rate of the first stage. Each stage has its own rates
+    /// and latencies in `status.result.stages`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub stages: Vec<StageSpec>,
+    /// Connections of the whole benchmark, split evenly over the shards: at least one per shard, at most 1000000. Default 50.
+    #[serde(default = "default_connections")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections: u32,
+    /// Clients that send the requests, up to 8. Two or more are compared as set in `comparison`. Not set by default: the engine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 8),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub clients: Vec<ClientSpec>,
+    /// Maximum new connections per second of the whole benchmark, 1 to 1000000, for servers that limit it, such as managed ones. Reconnects
+    /// count too. Not set by default: no rate limit, but at most 64 at a time per worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connect_rate: Option<u32>,
+    /// Lifetime of connections, which are then closed and made again. Not set by default: connections are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_lifetime: Option<ConnectionLifetimeSpec>,
+    /// Maximum requests in flight per connection, 1 to 10000. Default 1.
+    #[serde(default = "default_one")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub pipeline: u32,
+    /// How a connection of a closed loop keeps requests in flight. `Window` sends the next request after each reply. `Batch` sends
+    /// `pipeline` requests, then waits for all replies, like `redis-benchmark -P`. `Batch` is not available for a Cluster or with
+    /// `closedLoop.concurrency`. Default `Window`.
+    #[serde(default)]
+    pub pipeline_mode: PipelineMode,
+    /// Length of the measurement after the warm-up, 1s to 48h. If neither this nor `requests`, `requestsPerConnection` or `stages` is set,
+    /// the load runs until it is aborted, for at most 48h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<GoDuration>,
+    /// Number of measured requests of the whole benchmark, after the warm-up: at least one per shard, at most 1000000000000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub requests: Option<u64>,
+    /// Like `requests`, per connection, 1 to 1000000: the total is this times `connections`, as with `memtier_benchmark -n`. Connections
+    /// share the total, so a slow one does not delay the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub requests_per_connection: Option<u64>,
+    /// Time limit for `requests` or `requestsPerConnection`, and only valid with one of them: 1s to 48h. The load then ends, even if
+    /// requests remain. Default 1h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<GoDuration>,
+    /// Length of the load before the measurement, which is counted separately: 0s to 1h. Default 5s.
+    #[serde(default = "default_warmup")]
+    pub warmup: GoDuration,
+    /// End of the warm-up. `ByTime`: after `warmup`. `WhenSettled`: once the throughput has had no drift for ten seconds, and no later than
+    /// `warmup`, which must be 15s or more; the verdict reports if it had not settled by then. `WhenSettled` requires `duration`. Default
+    /// `ByTime`.
+    #[serde(default)]
+    pub warmup_ends: WarmupEnds,
+    /// Timeouts of connections and requests.
+    #[serde(default)]
+    pub timeouts: TimeoutsSpec,
+}
 
-/// The longest preload. A Job that runs a day longer than planned is terminated.
-const LONGEST_PRELOAD: Duration = Duration::from_secs(24 * 3600);
+/// End of a warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum WarmupEnds {
+    /// After its full length.
+    #[default]
+    ByTime,
+    /// As soon as the throughput has settled.
+    WhenSettled,
+}
 
-impl RedisBenchmarkSpec {
-    /// The names of what a comparison compares: clients if there are several, otherwise targets.
-    pub fn subjects(&self) -> Vec<&str> {
-        if self.load.clients.len() > 1 {
-            return self.load.clients.iter().map(|client| client.name.as_str()).collect();
-        }
-        self.targets.iter().map(|target| target.name.as_str()).collect()
-    }
+/// Open or closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LoadType {
+    /// Sends at a fixed rate.
+    OpenLoop,
+    /// Sends the next request after a reply.
+    ClosedLoop,
+}
+
+/// Load by callers that wait for replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedLoopSpec {
+    /// Number of callers that share the connections, and so of requests in flight in the whole benchmark. Each caller has one request at a
+    /// time, on the next connection with room. At least one per shard, at most `connections` x `pipeline`, which is also the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub concurrency: Option<u32>,
+}
+
+/// Load at a rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenLoopSpec {
+    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, unless `stages` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub rate: Option<u64>,
+    /// Distribution of due times. `Constant` spaces requests evenly. `Poisson` spaces them at random by the seed with this mean rate, like
+    /// many independent callers. Default `Constant`.
+    #[serde(default)]
+    pub arrival: Arrival,
+    /// Grid to which due times are rounded up, 0s to 100ms. A coarser grid causes fewer wake-ups, but sends requests in bursts. On a grid,
+    /// workers do not wake up early, so requests leave tens of microseconds late. Default 0s: exact due times.
+    #[serde(default = "default_pacing_grid")]
+    pub pacing_grid: GoDuration,
+    /// Time after its due time at which a request that could not be sent is counted as unsent, 1ms to 10m. Default 10s.
+    #[serde(default = "default_unsent_after")]
+    pub unsent_after: GoDuration,
+}
+
+/// Part of the measurement in which the rate changes linearly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageSpec {
+    /// Name of the stage in the result: lower-case letters, digits and `-`, at most 32, unique among the stages. Not set by default:
+    /// results name the stage by its position, such as `stages[0]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub name: Option<String>,
+    /// Length of the stage, 1ms to 48h. A stage has its own result if it contains a whole second of the load.
+    pub duration: GoDuration,
+    /// Rates at the start and end of the stage.
+    pub rate: RampSpec,
+}
+
+/// Rate that changes linearly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RampSpec {
+    /// Requests per second of the whole benchmark at the start, 1 to 1000000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub from: u64,
+    /// Requests per second of the whole benchmark at the end, 1 to 1000000000. The rate is constant if this equals `from`.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub to: u64,
+}
+
+/// Timeouts of connections and requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeoutsSpec {
+    /// Timeout from the start of a connection until it is ready, 1ms to 10m. Default 5s.
+    #[serde(default = "default_connect_timeout")]
+    pub connect: GoDuration,
+    /// Timeout from sending a request to its reply, 1ms to 10m. Default 1s.
+    #[serde(default = "default_request_timeout")]
+    pub request: GoDuration,
 }
 
 impl LoadSpec {
@@ -37,171 +189,45 @@ impl LoadSpec {
         let by_connection = self.requests_per_connection.map(|each| each.saturating_mul(self.connections.into()));
         self.requests.or(by_connection)
     }
+}
 
-    /// Mean rate of the measurement; none in a closed loop. The result is arbitrary for a spec that was not validated.
-    pub fn mean_rate(&self) -> Option<u64> {
-        let mut ignored = Vec::new();
-        let stages = check_stages(self, &mut ignored);
-        match (self.kind, stages.is_empty()) {
-            (LoadType::ClosedLoop, _) => None,
-            (LoadType::OpenLoop, true) => self.open_loop.as_ref().and_then(|open| open.rate),
-            (LoadType::OpenLoop, false) => {
-                let length = stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds));
-                Some(CumulativeRate::new(1, 0, &stages).mean_per_second(0, length))
-            }
+impl Default for OpenLoopSpec {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            arrival: Arrival::default(),
+            pacing_grid: default_pacing_grid(),
+            unsent_after: default_unsent_after(),
         }
     }
 }
 
-/// Open or closed loop. None only if a rule is broken.
-pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
-    let stages = check_stages(load, problems);
-    if load.kind == LoadType::ClosedLoop {
-        return Some(plan::Load::ClosedLoop);
-    }
-    let open = load.open_loop.clone().unwrap_or_default();
-    let rate = open.rate.or(stages.first().map(|first| first.from_per_second))?;
-    let mut durations = Durations { problems, within: "spec.load.openLoop" };
-    let mut between = |name, text, least, most| nanoseconds(durations.between(name, text, least, most));
-    Some(plan::Load::OpenLoop {
-        rate_per_second: rate,
-        stages,
-        arrival: open.arrival,
-        pacing_grid_nanoseconds: between("pacingGrid", &open.pacing_grid, Duration::ZERO, 100 * MILLISECOND),
-        unsent_after_nanoseconds: between("unsentAfter", &open.unsent_after, MILLISECOND, 10 * MINUTE),
-    })
-}
-
-/// Checks that `connectRate` allows all connections within `prepareTimeout`.
-pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    let Some(rate) = spec.load.connect_rate.filter(|rate| *rate > 0) else { return };
-    let Ok(prepare_timeout) = spec.shards.prepare_timeout.parse() else { return };
-    let connections = spec.load.connections;
-    let needed = Duration::from_secs(u64::from(connections.div_ceil(rate)));
-    if needed > prepare_timeout {
-        let message = format!(
-            "takes {} for {connections} connections, longer than shards.prepareTimeout, which is {}: raise one of the two",
-            GoDuration::from(needed),
-            GoDuration::from(prepare_timeout)
-        );
-        problems.push(Problem::new("spec.load.connectRate", rate, message));
+impl Default for TimeoutsSpec {
+    fn default() -> Self {
+        Self { connect: default_connect_timeout(), request: default_request_timeout() }
     }
 }
 
-/// Checks that the preload finishes, at its rate, before its pods are terminated.
-pub(super) fn check_preload_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    if spec.preload.mode != PreloadMode::None {
-        problems.extend(preload_rate(spec, spec.workload.keys.count, "keys", "have fewer keys"));
-    }
+fn default_connections() -> u32 {
+    50
 }
 
-/// A problem if `count` of `what` take too long at the preload's rate. `else_` is the alternative fix in the message.
-pub(crate) fn preload_rate(spec: &RedisBenchmarkSpec, count: u64, what: &str, else_: &str) -> Option<Problem> {
-    let rate = spec.preload.rate.filter(|rate| *rate > 0)?;
-    let needed = Duration::from_secs(count.div_ceil(rate));
-    let (long, most) = (GoDuration::from(needed), GoDuration::from(LONGEST_PRELOAD));
-    (needed > LONGEST_PRELOAD).then(|| {
-        let message = format!("takes {long} for {count} {what}, longer than {most}: raise it, or {else_}");
-        Problem::new("spec.preload.rate", rate, message)
-    })
+fn default_warmup() -> GoDuration {
+    GoDuration::new("5s")
 }
 
-fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateStage> {
-    let stages = load.stages.iter().enumerate();
-    stages
-        .map(|(index, stage)| {
-            let within = format!("spec.load.stages[{index}]");
-            let mut durations = Durations { problems, within: &within };
-            plan::RateStage {
-                nanoseconds: nanoseconds(durations.between("duration", &stage.duration, MILLISECOND, LONGEST)),
-                from_per_second: stage.rate.from,
-                to_per_second: stage.rate.to,
-            }
-        })
-        .collect()
+fn default_pacing_grid() -> GoDuration {
+    GoDuration::new("0s")
 }
 
-/// The end of the measurement.
-pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound {
-    let mut durations = Durations { problems, within: "spec.load" };
-    if let Some(count) = load.requests_in_all() {
-        let limit = load.max_duration.as_ref();
-        let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
-        return Bound::Requests { count, max_nanoseconds: nanoseconds(at_most) };
-    }
-    let timed = |length| Bound::Duration { nanoseconds: nanoseconds(length) };
-    if let Some(duration) = &load.duration {
-        return timed(durations.between("duration", duration, SECOND, LONGEST));
-    }
-    // What is wrong with a stage by itself is said already.
-    let stages = check_stages(load, &mut Vec::new());
-    if stages.is_empty() {
-        return timed(LONGEST);
-    }
-    let length = Duration::from_nanos(stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds)));
-    if !(SECOND..=LONGEST).contains(&length) {
-        let (least, most) = (GoDuration::from(SECOND), GoDuration::from(LONGEST));
-        let message = format!("must total {least} to {most}: change their durations");
-        problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
-    }
-    timed(length)
+fn default_unsent_after() -> GoDuration {
+    GoDuration::new("10s")
 }
 
-/// Ten seconds to detect that the throughput has settled, plus time to notify all shards.
-const SETTLING: Duration = Duration::from_secs(15);
-
-pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
-    let least = match load.warmup_ends {
-        WarmupEnds::ByTime => Duration::ZERO,
-        WarmupEnds::WhenSettled => SETTLING,
-    };
-    let warmup = durations.between("warmup", &load.warmup, least, HOUR);
-    let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
-    let timeouts = plan::Timeouts {
-        connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),
-        request_nanoseconds: timeout("timeouts.request", &load.timeouts.request),
-    };
-    (warmup, timeouts)
+fn default_connect_timeout() -> GoDuration {
+    GoDuration::new("5s")
 }
 
-/// Checks that an open loop has a request for every shard, and enough time for `requests`.
-pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems: &mut Vec<Problem>) {
-    let longest = Duration::from_nanos(bound.longest_nanoseconds());
-    let stages = check_stages(load, &mut Vec::new());
-    if !stages.is_empty() {
-        let due = CumulativeRate::new(1, 0, &stages).count_before(nanoseconds(longest));
-        if due < shards {
-            let message = format!(
-                "make {due} requests in {}, fewer than shards.count, which is {shards}: raise rates or durations",
-                GoDuration::from(longest)
-            );
-            problems.push(Problem::new("spec.load.stages", "", message));
-        }
-        return;
-    }
-    let (Some(open), LoadType::OpenLoop) = (&load.open_loop, load.kind) else { return };
-    let Some(rate) = open.rate.map(u128::from) else { return };
-    let due = rate * longest.as_nanos() / SECOND.as_nanos();
-    match bound {
-        Bound::Duration { .. } if due < u128::from(shards) && rate > 0 => {
-            let message = format!(
-                "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
-                GoDuration::from(longest)
-            );
-            problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
-        }
-        Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
-            let message = format!(
-                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise maxDuration",
-                u128::from(count) / rate,
-                GoDuration::from(longest)
-            );
-            let (field, value) = match load.requests_per_connection {
-                Some(each) => ("spec.load.requestsPerConnection", each),
-                None => ("spec.load.requests", count),
-            };
-            problems.push(Problem::new(field, value, message));
-        }
-        _ => {}
-    }
+fn default_request_timeout() -> GoDuration {
+    GoDuration::new("1s")
 }

@@ -3,13 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use super::duration::{DURATION_PATTERN, DurationError, GoDuration};
-use super::keys::{DECIMAL_PATTERN, millionths};
-use super::measurement::{CAPACITY_PATTERN, bits_per_second};
+use super::duration::{DurationError, GoDuration};
+use super::keys::millionths;
+use super::measurement::bits_per_second;
+use super::patterns::{
+    CAPACITY_PATTERN, DECIMAL_PATTERN, DURATION_PATTERN, ENDPOINT_PATTERN, HOST_PATTERN, NAME_PATTERN,
+    OBJECT_NAME_PATTERN, QUANTILE_PATTERN, SECRET_KEY_PATTERN,
+};
 use super::problem::Problem;
-use super::spec::NAME_PATTERN;
-use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
-use super::threshold::QUANTILE_PATTERN;
 
 /// Error messages suggest the nearest value of an enum only if it has more values than this.
 const FEW: usize = 8;

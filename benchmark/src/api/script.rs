@@ -1,13 +1,11 @@
 //! `spec.workload.scripts` and `spec.workload.functions`. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan::{self, Part};
+use redisbench_wire::plan::Part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
-use super::problem::Problem;
-use super::spec::NAME_PATTERN;
-use super::workload::WorkloadSpec;
+use super::patterns::NAME_PATTERN;
 
 /// Commands whose second argument is the number of keys that follow it.
 const COUNTED: &[&str] = &["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
@@ -31,24 +29,6 @@ pub struct ScriptSpec {
 pub(super) fn digest(scripts: &[ScriptSpec], name: &str) -> Option<String> {
     let script = scripts.iter().find(|script| script.name == name)?;
     Some(Sha1::digest(&script.source).iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Scripts and libraries to load. Reports scripts that no command uses.
-pub(super) fn check(workload: &WorkloadSpec, problems: &mut Vec<Problem>) -> (Vec<plan::Script>, Vec<plan::Script>) {
-    for (index, script) in workload.scripts.iter().enumerate() {
-        let placeholder = format!("__script:{}__", script.name);
-        if !workload.operations.iter().any(|operation| operation.command.contains(&placeholder)) {
-            let message = format!("is in no command: write EVALSHA {placeholder} 1 __key__ in one, or remove it");
-            problems.push(Problem::new(format!("spec.workload.scripts[{index}].name"), &script.name, message));
-        }
-    }
-    let read = |scripts: &[ScriptSpec]| {
-        scripts
-            .iter()
-            .map(|ScriptSpec { name, source }| plan::Script { name: name.clone(), source: source.clone() })
-            .collect()
-    };
-    (read(&workload.scripts), read(&workload.functions))
 }
 
 /// Arguments that may be keys: the declared ones of a command that declares them, else all.

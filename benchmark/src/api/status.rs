@@ -5,7 +5,9 @@ mod cell;
 mod client;
 mod comparison;
 mod connections;
+mod latencies;
 mod progress;
+mod requests;
 mod result;
 mod search;
 mod setting;
@@ -20,23 +22,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::fields::is_zero;
+
 pub use cache::CacheResult;
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use client::ClientResult;
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use connections::ConnectionsResult;
+pub use latencies::{Latencies, Percentile};
 pub use progress::{NodeProgress, Progress, ShardProgress};
+pub use requests::{Requests, TrialRequests};
 pub use result::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, Latencies, LoadResult, NodeResult, NodeRole,
-    OperationResult, Percentile, PreloadResult, Requests, ServerResult, StageResult, Throughput, TrialResult,
-    Truncated,
+    Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, LoadResult, NodeResult, NodeRole, OperationResult,
+    PreloadResult, ServerResult, StageResult, Throughput, TrialResult, Truncated,
 };
 pub use search::{CellSearch, SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use setting::{Setting, nth_repeat};
 pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{TopologyChange, TopologyStatus, Unavailability};
-pub use trial::{TrialLine, TrialOutcome, TrialRequests, TrialStatus};
+pub use trial::{TrialLine, TrialOutcome, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 pub use verification::{FindingResult, VerificationResult};
 
@@ -229,9 +234,4 @@ pub struct Artifact {
     /// The ConfigMap that holds it, with `name` as the key.
     #[schemars(length(max = 253))]
     pub config_map: String,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
-pub(crate) fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

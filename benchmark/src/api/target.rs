@@ -5,17 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::endpoint;
+use super::patterns::{ENDPOINT_PATTERN, HOST_PATTERN, NAME_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 use super::problem::Problem;
-use super::spec::NAME_PATTERN;
-
-/// `host:port`. The host is a name, an IPv4 address, or an IPv6 address in brackets.
-pub const ENDPOINT_PATTERN: &str = r"^(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@]+):[0-9]{1,5}$";
-/// A DNS name or an IPv4 address, without a port.
-pub const HOST_PATTERN: &str = "^[a-zA-Z0-9_][-a-zA-Z0-9_.]*$";
-/// Names of Secrets.
-pub const OBJECT_NAME_PATTERN: &str = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
-/// Keys within a Secret.
-pub const SECRET_KEY_PATTERN: &str = "^[-._a-zA-Z0-9]+$";
 
 /// Redis under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

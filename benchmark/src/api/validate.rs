@@ -1,43 +1,51 @@
 //! Validates a spec: the schema and the rules of the definition, then what they cannot express. The operator and the command line share this
 //! code and report all problems at once.
 
+mod caching;
+mod client;
+mod fill;
+mod keys;
+mod labels;
+mod lifetime;
+mod load;
+mod preload;
+mod probe;
+mod search;
+mod sweep;
+mod threshold;
+mod transaction;
+mod verify;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::plan::{self, Bound, TrialPlan};
 use serde_json::{Value, json};
 
-use super::caching;
-use super::client;
-use super::command::{self, Meaning};
+use super::command;
 use super::crd;
-use super::duration::GoDuration;
-use super::fill;
-use super::keys::{self, KeyPatternType, KeysSpec};
-use super::lifetime;
+use super::duration::{Durations, GoDuration, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
+use super::keys::{KeyPatternType, KeysSpec, NO_PREFIX, check as check_keys, check_gaussian};
 use super::limit::watches_nodes;
-use super::load;
-use super::measurement;
-use super::placeholder;
-use super::preload;
+use super::load::WarmupEnds;
+use super::measurement::{self, BreakdownKind};
+use super::placeholder::{self, Meaning};
 use super::problem::Problem;
 use super::rules;
 use super::safety;
 use super::schema;
-use super::script;
-use super::spec::{BreakdownKind, CleanupKeys, RedisBenchmarkSpec, ShardsSpec, WarmupEnds};
+use super::script::{self, ScriptSpec};
+use super::spec::{CleanupKeys, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets};
-use super::threshold;
-use super::transaction;
 use super::validated::{Shards, Validated, limits};
 use super::values;
-use super::verify;
 use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
-pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) use load::preload_rate;
+pub(crate) use search::{check as check_search, searches};
+#[cfg(test)]
+pub(crate) use sweep::sweepable_fields;
+pub(crate) use sweep::{check_sweep, check_swept_operations};
 
 /// Validates the spec of the benchmark `name`.
 ///
@@ -73,7 +81,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         problems.dedup();
         return Err(problems);
     };
-    let probe_nanoseconds = measurement::probe_nanoseconds(spec, &workload, &load);
+    let probe_nanoseconds = probe::nanoseconds(spec, &workload, &load);
     let mut plan = TrialPlan {
         shards: spec.shards.count,
         target,
@@ -166,7 +174,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         .enumerate()
         .map(|(index, operation)| check_operation(operation, index, &context, problems))
         .collect();
-    let (scripts, functions) = script::check(&spec.workload, problems);
+    let (scripts, functions) = check_scripts(&spec.workload, problems);
     let options = plan::WorkloadOptions {
         allow_destructive: spec.safety.allow_destructive,
         transaction: transaction::check_transaction(spec, &operations, problems),
@@ -179,11 +187,29 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     };
     plan::Workload {
         operations,
-        keys: keys::check(keys, "spec.workload.keys", problems),
+        keys: check_keys(keys, "spec.workload.keys", problems),
         values: values::to_plan(values),
         seed: *seed,
         options,
     }
+}
+
+/// Scripts and libraries to load. Reports scripts that no command uses.
+fn check_scripts(workload: &WorkloadSpec, problems: &mut Vec<Problem>) -> (Vec<plan::Script>, Vec<plan::Script>) {
+    for (index, script) in workload.scripts.iter().enumerate() {
+        let placeholder = format!("__script:{}__", script.name);
+        if !workload.operations.iter().any(|operation| operation.command.contains(&placeholder)) {
+            let message = format!("is in no command: write EVALSHA {placeholder} 1 __key__ in one, or remove it");
+            problems.push(Problem::new(format!("spec.workload.scripts[{index}].name"), &script.name, message));
+        }
+    }
+    let read = |scripts: &[ScriptSpec]| {
+        scripts
+            .iter()
+            .map(|ScriptSpec { name, source }| plan::Script { name: name.clone(), source: source.clone() })
+            .collect()
+    };
+    (read(&workload.scripts), read(&workload.functions))
 }
 
 /// Parts of the spec that an operation is checked against.
@@ -235,9 +261,9 @@ fn check_operation(
     let own = operation.keys.as_ref().map(|own| {
         let (keys, field) = (own.over(context.keys), format!("spec.workload.operations[{index}].keys"));
         if keys.pattern.kind == KeyPatternType::Gaussian {
-            keys::check_gaussian(&keys, &field, problems);
+            check_gaussian(&keys, &field, problems);
         }
-        keys::check(&keys, &field, problems)
+        check_keys(&keys, &field, problems)
     });
     plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments, keys: own }
 }
@@ -250,11 +276,11 @@ fn check_shards(shards: &ShardsSpec, unattended: &GoDuration, problems: &mut Vec
         ("template.nodeSelector", &template.node_selector),
     ] {
         for (key, value) in labels {
-            super::labels::check(&format!("spec.shards.{field}"), key, Some(value), problems);
+            labels::check(&format!("spec.shards.{field}"), key, Some(value), problems);
         }
     }
     for key in shards.template.annotations.keys() {
-        super::labels::check("spec.shards.template.annotations", key, None, problems);
+        labels::check("spec.shards.template.annotations", key, None, problems);
     }
     let mut durations = Durations { problems, within: "spec.shards" };
     Shards {
@@ -294,31 +320,10 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Prob
             problems.extend(message.map(|text| Problem::new(format!("spec.workload.{field}.count"), "", text)));
         }
         if spec.cleanup.keys == CleanupKeys::DeletePrefix && keys.prefix.is_empty() {
-            problems.push(Problem::new(format!("spec.workload.{field}.prefix"), "\"\"", keys::NO_PREFIX));
+            problems.push(Problem::new(format!("spec.workload.{field}.prefix"), "\"\"", NO_PREFIX));
         }
     }
     load::check_amount(&spec.load, bound, shards, problems);
-}
-
-/// Validates the durations below one field.
-pub(super) struct Durations<'a> {
-    pub problems: &'a mut Vec<Problem>,
-    pub within: &'a str,
-}
-
-impl Durations<'_> {
-    pub(super) fn between(&mut self, name: &str, text: &GoDuration, least: Duration, most: Duration) -> Duration {
-        match text.parse() {
-            Ok(duration) if (least..=most).contains(&duration) => return duration,
-            // The schema's pattern has said it already.
-            Err(super::DurationError::Malformed) => {}
-            Ok(_) | Err(super::DurationError::TooLong) => {
-                let message = format!("must be from {} to {}", GoDuration::from(least), GoDuration::from(most));
-                self.problems.push(Problem::new(format!("{}.{name}", self.within), text, message));
-            }
-        }
-        least
-    }
 }
 
 /// Problems that the API server would find in a status.
@@ -328,11 +333,6 @@ pub(crate) fn status_problems(status: &super::RedisBenchmarkStatus) -> Vec<Probl
     let value = serde_json::to_value(status).unwrap_or_default();
     schema::check(&crd::schema()["properties"]["status"], &value, "status", &mut problems);
     problems
-}
-
-/// Cannot overflow: all durations of a spec are bounded far below 64 bits.
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Reads the object of a manifest file as strictly as `kubectl`: unknown fields are problems. Fills in defaults and ignores a status.

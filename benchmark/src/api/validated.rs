@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{Bound, Limits, Load, TrialPlan};
 
-use super::duration::GoDuration;
+use super::duration::{GoDuration, nanoseconds};
 use super::limit::Threshold;
 use super::spec::{OnLost, Placement, RedisBenchmarkSpec};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
-use super::validate::nanoseconds;
 use crate::quantile::Quantile;
 
 /// Added to the longest time that a trial can take by its own timeouts.

@@ -6,10 +6,9 @@ use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::duration::GoDuration;
+use super::duration::{Durations, GoDuration, SECOND};
+use super::fields::default_one;
 use super::problem::Problem;
-use super::spec::default_one;
-use super::validate::{Durations, SECOND};
 
 /// Ten years.
 const LONGEST_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::caching::CachingSpec;
+use super::fields::default_one;
 use super::keys::{KeysSpec, OperationKeysSpec};
+use super::patterns::NAME_PATTERN;
 use super::preload::PreloadDataSpec;
 use super::script::ScriptSpec;
-use super::spec::{NAME_PATTERN, default_one};
 use super::transaction::{TransactionSpec, WaitSpec};
 use super::values::ValuesSpec;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use redisbench_statistics::search::{self, Answer, Bad, Next, Objective, Outcome, Step};
 use redisbench_wire::plan::{Bound, Target};
 
-use crate::api::search::{self as api, Search};
-use crate::api::spec::{LoadType, OpenLoopSpec};
+use crate::api::load::{LoadType, OpenLoopSpec};
+use crate::api::search::Search;
 use crate::api::status::{LimitedBy, StepOutcome, TrialLine, TrialOutcome};
-use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, Validated};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, Validated, check_search};
 
 /// A search, whose steps are trials.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +90,7 @@ impl SearchPlan {
         // The range is that of the whole benchmark, whose number of searches bounds the steps.
         let mut whole = RedisBenchmarkSpec { load: cell.load.clone(), ..spec.clone() };
         whole.load.clients.clone_from(&spec.load.clients);
-        let found = spec.search.as_ref().and_then(|search| api::check(&whole, search, &mut problems));
+        let found = spec.search.as_ref().and_then(|search| check_search(&whole, search, &mut problems));
         let Some(search) = found.filter(|_| problems.is_empty()) else {
             // Also reports problems of the rest of the spec, without repeating those already found.
             problems.extend(check(&at(cell, 1, None)).err().unwrap_or_default());
@@ -180,7 +180,7 @@ pub fn of_searches(lines: &[TrialLine]) -> Vec<Vec<TrialLine>> {
 
 /// State of a search of `spec` after the trials of these lines, which are of a single search; none if the spec has no search.
 pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standing> {
-    let search = api::check(spec, spec.search.as_ref()?, &mut Vec::new())?;
+    let search = check_search(spec, spec.search.as_ref()?, &mut Vec::new())?;
     let steps = steps(lines);
     let answer = match search::next(&search.limits, &steps) {
         Next::Done(answer) => Some(answer),

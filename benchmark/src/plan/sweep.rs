@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::api::client::ClientSpec;
-use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, check_swept_operations, set};
+use crate::api::experiment::{RepeatsSpec, SweepOrder, set};
 use crate::api::target::TargetSpec;
-use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, admission, validate};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, admission, check_sweep, check_swept_operations, validate};
 
 /// Maximum interval between two trials.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);

@@ -9,9 +9,10 @@ use sha2::{Digest as _, Sha256};
 use super::preset;
 use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
-use crate::api::search;
 use crate::api::status::TrialLine;
-use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, validate};
+use crate::api::{
+    Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, searches, validate,
+};
 use crate::human;
 
 /// Maximum bytes of a trial's setting in a status.
@@ -131,9 +132,9 @@ impl Arrangement<'_> {
     /// A search for each kind of the cells.
     fn searches(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<(Kind, SearchPlan)>, Vec<Problem>> {
         let mut problems = Vec::new();
-        if let Some(search) = spec.search.as_ref().filter(|_| search::searches(spec) > 1) {
+        if let Some(search) = spec.search.as_ref().filter(|_| searches(spec) > 1) {
             // Problems of the search itself are the same in each cell.
-            search::check(spec, search, &mut problems);
+            check_search(spec, search, &mut problems);
         }
         if !problems.is_empty() {
             return Err(problems);

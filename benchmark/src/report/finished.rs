@@ -9,7 +9,7 @@ use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Snapshot, Ta
 use redisbench_wire::timeline::Span;
 
 use super::{STATUS_BYTES, extras, search, stages, thresholds, verification};
-use crate::api::spec::LoadType;
+use crate::api::load::LoadType;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
     Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,

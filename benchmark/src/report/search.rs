@@ -10,12 +10,11 @@ use redisbench_statistics::search::{
 use redisbench_wire::plan::{Arrival, Load};
 
 use super::trials::{REASONS, why_bytes};
-use crate::api::search::searches;
 use crate::api::status::{
     CellSearch, LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, TrialOutcome,
     Verdict, VerdictReason, VerdictValue,
 };
-use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
+use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, searches};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};

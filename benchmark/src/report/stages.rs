@@ -5,7 +5,7 @@ use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::timeline;
 
 use crate::api::Validated;
-use crate::api::spec::RampSpec;
+use crate::api::load::RampSpec;
 use crate::api::status::{Latencies, StageResult, TrialRequests};
 use crate::measurement::Outcome;
 use crate::{measurement::latencies, measurement::merge, measurement::seconds};

@@ -3,12 +3,11 @@
 use super::conditions::reason;
 use super::repeats::set_repeats;
 use super::{Finished, Subject, search, thresholds, trial};
-use crate::api::RedisBenchmarkStatus;
-use crate::api::search::searches;
 use crate::api::status::{
     LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
     TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue, nth_repeat,
 };
+use crate::api::{RedisBenchmarkStatus, searches};
 use crate::human;
 use crate::measurement::Ending;
 use crate::plan::Kind;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use redisbench_benchmark::api::GoDuration;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
-use redisbench_benchmark::api::spec::{CleanupSpec, LoadType, WarmupEnds};
+use redisbench_benchmark::api::load::{LoadType, WarmupEnds};
+use redisbench_benchmark::api::spec::CleanupSpec;
 use redisbench_benchmark::api::verify::VerifySpec;
 use redisbench_benchmark::api::workload::PreloadSpec;
 use redisbench_wire::plan::Topology;

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::spec::{LoadSpec, LoadType, RampSpec, RedisBenchmarkSpec, StageSpec, WarmupEnds};
+use redisbench_benchmark::api::load::{LoadSpec, LoadType, RampSpec, StageSpec, WarmupEnds};
+use redisbench_benchmark::api::spec::RedisBenchmarkSpec;
 use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::experiment::MOST_SWEPT;
 
 /// Client-side apply stores the object as JSON in an annotation, and annotations are limited to 256 KiB. An eighth is left for others.
 #[test]
@@ -107,7 +108,7 @@ fn the_status_has_room_for_all_swept_fields() {
     let status = &schema()["properties"]["status"]["properties"];
     for list in ["trials", "repeats", "searches"] {
         let most = &status[list]["items"]["properties"]["parameters"]["maxProperties"];
-        assert_eq!(most.as_u64(), Some(experiment::MOST_SWEPT), "{list}");
+        assert_eq!(most.as_u64(), Some(MOST_SWEPT), "{list}");
     }
 }
 

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Latencies, is_zero};
+use super::latencies::Latencies;
+use crate::api::fields::is_zero;
 
 /// Counts of client-side caches while measuring. Hits are not requests: no other number includes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClientResult, Latencies, Setting, VerdictValue};
+use super::client::ClientResult;
+use super::latencies::Latencies;
+use super::setting::Setting;
+use super::verdict::VerdictValue;
 
 /// The spread between the repeats of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

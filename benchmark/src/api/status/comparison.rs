@@ -31,7 +31,7 @@ pub struct ComparisonResult {
     /// The baseline's trials that count.
     pub baseline_trials: u32,
     /// Trials of both that do not count: not measured to the end, or Invalid.
-    #[serde(default, skip_serializing_if = "crate::api::status::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::api::fields::is_zero")]
     pub left_out: u64,
     /// Why the outcome may not be about the targets, such as a load generator that limited some trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]

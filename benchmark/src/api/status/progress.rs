@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{VerdictReason, is_zero};
+use super::verdict::VerdictReason;
+use crate::api::fields::is_zero;
 
 /// The progress of the running trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

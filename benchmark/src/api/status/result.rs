@@ -4,8 +4,15 @@ use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CacheResult, ClientResult, ConnectionsResult, ShardResult, TrialRequests, VerificationResult, is_zero};
-use crate::api::spec::{LoadType, RampSpec};
+use super::cache::CacheResult;
+use super::client::ClientResult;
+use super::connections::ConnectionsResult;
+use super::latencies::Latencies;
+use super::requests::{Requests, TrialRequests};
+use super::shard::ShardResult;
+use super::verification::VerificationResult;
+use crate::api::fields::is_zero;
+use crate::api::load::{LoadType, RampSpec};
 
 /// The measurements of a trial, merged over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -106,68 +113,6 @@ pub struct LoadResult {
     pub concurrency: Option<u64>,
 }
 
-/// Requests by outcome: scheduled = succeeded + errors + unsent (+ inFlight + unknown).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Requests {
-    /// Requests whose slot in the schedule came.
-    pub scheduled: u64,
-    /// Requests answered without an error.
-    pub succeeded: u64,
-    /// Requests that ended in an error of any kind.
-    pub errors: u64,
-    /// Requests that were never sent. All but `unsentNotConnected` and `unsentAtEnd` waited longer than `unsentAfter` for room in a
-    /// connection's pipeline.
-    pub unsent: u64,
-    /// Unsent requests that waited longer than `unsentAfter` without a connection to their server.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unsent_not_connected: u64,
-    /// Unsent requests that had waited for less than `unsentAfter` when the load ended.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unsent_at_end: u64,
-    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub in_flight: u64,
-    /// Requests that a lost shard would have sent after the last contact.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unknown: u64,
-    /// Errors without a reply: timeouts and broken connections.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unanswered: u64,
-    /// Requests sent more than 1 ms after their due time.
-    pub late: u64,
-    /// Requests that the cluster redirected at least once.
-    pub redirected: u64,
-    /// Redirects received. Each is a command that one node refused and the next one got.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub redirect_hops: u64,
-    /// TRYAGAIN, CLUSTERDOWN and LOADING replies. Each is followed by a pause and a resend. Once the pauses add up to the request's
-    /// timeout, the request is an error of that kind.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub deferral_hops: u64,
-    /// CLUSTERDOWN replies in `deferralHops`. TRYAGAIN is the rest beside this and `loadingHops`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cluster_down_hops: u64,
-    /// LOADING replies in `deferralHops`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub loading_hops: u64,
-    /// Commands in successful transactions, without MULTI, EXEC and WAIT.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub commands: u64,
-    /// Successes with fewer replicas than `workload.wait.replicas` after `workload.wait.timeout`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub under_replicated: u64,
-    /// Keys written after a read missed them. Not counted as requests.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub fills: u64,
-    /// Failed writes of keys that a read missed. Not counted as requests.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub fill_errors: u64,
-    /// Successes after more than 600 s, which no histogram holds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub overflow: u64,
-}
-
 /// Successful requests per second, in the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -191,65 +136,6 @@ pub struct Bandwidth {
     pub sent_bytes_per_second: u64,
     /// Bytes per second read from the target.
     pub received_bytes_per_second: u64,
-}
-
-/// Quantiles of a latency, in nanoseconds. A quantile is not set if there were fewer than 10 requests on either side of it on average, or
-/// too many had no answer. `percentiles` has the reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Latencies {
-    /// The mean. Not set if a request had no answer or took more than 600 s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_nanoseconds: Option<u64>,
-    /// The 50th percentile, the median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_nanoseconds: Option<u64>,
-    /// The 90th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p90_nanoseconds: Option<u64>,
-    /// The 95th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p95_nanoseconds: Option<u64>,
-    /// The 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_nanoseconds: Option<u64>,
-    /// The 99.9th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p999_nanoseconds: Option<u64>,
-    /// The 99.99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p9999_nanoseconds: Option<u64>,
-    /// The maximum over answered requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_nanoseconds: Option<u64>,
-    /// Those of `measurement.percentiles`, with precision. Only in the full result if the status would be too long.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10))]
-    pub percentiles: Vec<Percentile>,
-}
-
-/// A percentile with its precision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Percentile {
-    /// The percentile, such as `99.9`.
-    #[schemars(length(max = 8))]
-    pub percentile: String,
-    /// The value: this percentage of the requests took at most this long. Not set if it is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nanoseconds: Option<u64>,
-    /// The lower end of the 95 % confidence interval for independent requests. Trials differ by more: see `repeats`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low_nanoseconds: Option<u64>,
-    /// Its upper end. Not set if it is among requests without an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high_nanoseconds: Option<u64>,
-    /// Its lower bound if it is unknown: too many requests had no answer or took more than 600 s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub more_than_nanoseconds: Option<u64>,
-    /// The number of requests that it needs if it is unknown: there were fewer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub needed_requests: Option<u64>,
 }
 
 /// The load generator's own part of a percentile of response time.

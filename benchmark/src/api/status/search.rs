@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, Setting, is_zero, nth_repeat};
+use super::setting::{Setting, nth_repeat};
+use super::verdict::LimitedBy;
+use crate::api::fields::is_zero;
 
 /// A trial as a step of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

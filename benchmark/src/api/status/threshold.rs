@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::is_zero;
+use crate::api::fields::is_zero;
 
 /// The current or final outcome of a threshold. With several trials, the worst one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ pub struct TopologyStatus {
     #[schemars(length(max = 32))]
     pub unavailability: Vec<Unavailability>,
     /// The number of entries omitted from the lists: the latest changes and the shortest times. The artifacts have all that is known.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::api::fields::is_zero")]
     pub left_out: u64,
 }
 

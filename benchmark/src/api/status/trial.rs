@@ -4,7 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, Requests, SearchStep, Setting, VerdictValue, is_zero};
+use super::requests::TrialRequests;
+use super::search::SearchStep;
+use super::setting::Setting;
+use super::verdict::{LimitedBy, VerdictValue};
+use crate::api::fields::is_zero;
 
 /// The current or last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,33 +102,6 @@ pub struct TrialLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 96))]
     pub why: Option<String>,
-}
-
-/// Requests of a trial by outcome. Its artifact has details.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TrialRequests {
-    /// Requests whose slot in the schedule came.
-    pub scheduled: u64,
-    /// Requests answered without an error.
-    pub succeeded: u64,
-    /// Requests that ended in an error of any kind.
-    pub errors: u64,
-    /// Requests that were never sent.
-    pub unsent: u64,
-    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub in_flight: u64,
-    /// Requests that a lost shard would have sent after the last contact.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unknown: u64,
-}
-
-impl From<&Requests> for TrialRequests {
-    fn from(all: &Requests) -> Self {
-        let Requests { scheduled, succeeded, errors, unsent, in_flight, unknown, .. } = *all;
-        Self { scheduled, succeeded, errors, unsent, in_flight, unknown }
-    }
 }
 
 /// How a trial ended.

@@ -4,7 +4,7 @@ use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
 
 use super::super::Subject;
 use super::*;
-use crate::api::spec::RampSpec;
+use crate::api::load::RampSpec;
 use crate::api::status::{StageResult, TrialRequests};
 use crate::sample::{lose, open_loop, outcome, plan, snapshot, subject, trial, with_timeouts};
 

@@ -3,11 +3,10 @@ use serde_json::json;
 
 use super::super::repeats::{Experiment, Together, cells};
 use super::*;
-use crate::api::RedisBenchmark;
-use crate::api::experiment::sweepable_fields;
 use crate::api::experiment::{MOST_SWEPT, MOST_TRIALS};
 use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, SearchStep, StepOutcome, VerificationResult};
+use crate::api::{RedisBenchmark, sweepable_fields};
 use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
 use crate::sample::{encoded, open_loop, outcome, snapshot, subject};

@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{self, Library, RedisRsConnection};
 
-use super::{ClientPoolSpec, ClientSpec, ClientType, PoolType, RuntimeSpec, Sharing, SmartBatchingSpec};
+use crate::api::client::{ClientPoolSpec, ClientSpec, ClientType, PoolType, RuntimeSpec, Sharing, SmartBatchingSpec};
 use crate::api::comparison::ComparisonMetric;
 use crate::api::keys::KeyPatternSpec;
 use crate::api::problem::Problem;
@@ -16,7 +16,7 @@ const MOST_CALLERS: u32 = 100_000;
 const CLIENT: &str = "spec.load.clients[0]";
 
 /// The client of a trial, and what it changes in the plan.
-pub(in crate::api) struct Chosen {
+pub(super) struct Chosen {
     /// None without `load.clients`.
     pub client: Option<plan::Client>,
     pub connections: u32,
@@ -24,7 +24,7 @@ pub(in crate::api) struct Chosen {
 }
 
 /// Checks the client of a trial: the first of the list.
-pub(in crate::api) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> Chosen {
+pub(super) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> Chosen {
     let load = &spec.load;
     let engine = Chosen { client: None, connections: load.connections, concurrency: load.concurrency() };
     let Some(chosen) = load.clients.first() else {

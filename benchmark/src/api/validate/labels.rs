@@ -1,4 +1,5 @@
-use super::problem::Problem;
+use crate::api::problem::Problem;
+use crate::api::schema::is_label;
 
 /// Prefixes of keys that the operator and Kubernetes set on pods.
 const RESERVED: [&str; 3] = ["redisbench.dev/", "batch.kubernetes.io/", "app.kubernetes.io/"];
@@ -34,5 +35,5 @@ fn is_name(text: &str) -> bool {
 }
 
 fn is_domain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(|label| super::schema::is_label(label) && label.len() <= 63)
+    text.len() <= 253 && text.split('.').all(|label| is_label(label) && label.len() <= 63)
 }

@@ -2,9 +2,9 @@
 
 use redisbench_wire::plan::{self, Part};
 
-use super::problem::Problem;
-use super::spec::RedisBenchmarkSpec;
-use super::workload::OnMiss;
+use crate::api::problem::Problem;
+use crate::api::spec::RedisBenchmarkSpec;
+use crate::api::workload::OnMiss;
 
 /// The write for each operation that is a GET.
 pub(super) fn check(

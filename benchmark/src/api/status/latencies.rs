@@ -1,0 +1,63 @@
+//! Quantiles of latencies.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Quantiles of a latency, in nanoseconds. A quantile is not set if there were fewer than 10 requests on either side of it on average, or
+/// too many had no answer. `percentiles` has the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Latencies {
+    /// The mean. Not set if a request had no answer or took more than 600 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_nanoseconds: Option<u64>,
+    /// The 50th percentile, the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_nanoseconds: Option<u64>,
+    /// The 90th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90_nanoseconds: Option<u64>,
+    /// The 95th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_nanoseconds: Option<u64>,
+    /// The 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_nanoseconds: Option<u64>,
+    /// The 99.9th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_nanoseconds: Option<u64>,
+    /// The 99.99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_nanoseconds: Option<u64>,
+    /// The maximum over answered requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_nanoseconds: Option<u64>,
+    /// Those of `measurement.percentiles`, with precision. Only in the full result if the status would be too long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub percentiles: Vec<Percentile>,
+}
+
+/// A percentile with its precision.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Percentile {
+    /// The percentile, such as `99.9`.
+    #[schemars(length(max = 8))]
+    pub percentile: String,
+    /// The value: this percentage of the requests took at most this long. Not set if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nanoseconds: Option<u64>,
+    /// The lower end of the 95 % confidence interval for independent requests. Trials differ by more: see `repeats`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_nanoseconds: Option<u64>,
+    /// Its upper end. Not set if it is among requests without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_nanoseconds: Option<u64>,
+    /// Its lower bound if it is unknown: too many requests had no answer or took more than 600 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_than_nanoseconds: Option<u64>,
+    /// The number of requests that it needs if it is unknown: there were fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_requests: Option<u64>,
+}
