@@ -10,7 +10,8 @@ use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::timeline::{History, NodePart, Sum};
 
 use super::clock::{duration, nanoseconds};
-use super::seconds::{self, RECENT_SECONDS};
+use super::held::{self, RECENT_SECONDS};
+use super::seconds;
 use super::shards::{Shard, Standing};
 use super::{LivePicture, LiveShard, PreparationProgress, RecentLatency};
 use crate::api::status::NodeProgress;
@@ -94,7 +95,7 @@ fn recent(history: &History, seconds: &Range<u32>) -> Option<Recent> {
     for span in history.since(from).take_while(|span| span.end() <= end) {
         // After a late takeover there may be only a longer span.
         first = first.min(span.second);
-        succeeded = succeeded.saturating_add(seconds::succeeded(span));
+        succeeded = succeeded.saturating_add(held::succeeded(span));
         sum.add(span);
     }
     let nanoseconds = u64::from(end - first) * SECOND;

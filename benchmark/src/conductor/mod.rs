@@ -15,6 +15,7 @@ mod drain;
 mod driver;
 mod event;
 mod exchange;
+mod held;
 mod intervals;
 mod live;
 mod machine;

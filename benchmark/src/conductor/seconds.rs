@@ -3,87 +3,14 @@
 //! Seconds are exact at any polling interval: a lost answer is requested again, and a late one completes seconds that other shards
 //! completed earlier.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use redisbench_wire::snapshot::{Snapshot, Stage};
-use redisbench_wire::timeline::{History, Span, Timeline, kept_spans, merge};
+use redisbench_wire::timeline::{History, Span, kept_spans, merge};
 
 use super::shards::{Shard, Standing};
 
 const SECOND: u64 = 1_000_000_000;
-
-/// Live rates and latencies cover this many whole seconds, the last ones that all shards have completed.
-pub const RECENT_SECONDS: u32 = 5;
-
-/// The most merged seconds whose count is kept per shard: those after the load may push out the last ones of it.
-const COUNTED: usize = 2 * RECENT_SECONDS as usize;
-
-#[derive(Debug, Default)]
-pub struct Held {
-    /// The first second that is not complete.
-    next: u32,
-    /// Complete seconds that other shards have not completed.
-    waiting: VecDeque<Span>,
-    /// Incomplete seconds, as of the last snapshot.
-    present: Vec<Span>,
-    /// The last answer did not contain all seconds.
-    more: bool,
-    /// The last merged seconds, and their successful requests.
-    counted: VecDeque<(u32, u64)>,
-}
-
-impl Held {
-    /// The first second to request.
-    pub fn next(&self) -> u32 {
-        self.next
-    }
-
-    /// True if more seconds can be fetched at once.
-    pub fn more(&self) -> bool {
-        self.more
-    }
-
-    /// Takes the seconds of an accepted snapshot. Ignores an answer to any but the last request.
-    pub fn take(&mut self, timeline: Timeline) {
-        if timeline.from != self.next {
-            return;
-        }
-        let (before, complete) = (self.next, timeline.complete.max(self.next));
-        self.present.clear();
-        for span in timeline.spans.into_iter().filter(|span| span.second >= before) {
-            if span.end() <= complete {
-                self.waiting.push_back(span);
-            } else {
-                self.present.push(span);
-            }
-        }
-        self.next = complete;
-        self.more = timeline.more;
-    }
-
-    /// Successful requests of the warm-up and measured ones in `seconds`, which must be among the last merged ones.
-    pub fn succeeded(&self, seconds: &Range<u32>) -> u64 {
-        let within = self.counted.iter().filter(|(second, _)| seconds.contains(second));
-        within.fold(0, |sum, (_, succeeded)| sum.saturating_add(*succeeded))
-    }
-
-    fn until(&mut self, end: u32) -> impl Iterator<Item = Span> {
-        let complete = self.waiting.partition_point(|span| span.end() <= end);
-        for span in self.waiting.range(..complete) {
-            if self.counted.len() == COUNTED {
-                self.counted.pop_front();
-            }
-            self.counted.push_back((span.second, succeeded(span)));
-        }
-        self.waiting.drain(..complete)
-    }
-}
-
-/// Successful requests of the warm-up and measured ones.
-pub fn succeeded(span: &Span) -> u64 {
-    span.counts().succeeded.saturating_add(span.warmup.succeeded)
-}
 
 /// Merged seconds of all shards.
 #[derive(Debug, Default)]
@@ -103,8 +30,8 @@ impl Course {
     /// Merges the seconds that all running shards have completed. Without running shards, merges all.
     pub fn advance(&mut self, shards: &mut [Shard]) {
         let running = shards.iter().filter(|shard| shard.standing == Standing::Running);
-        let complete = running.map(|shard| shard.seconds.next).min();
-        let complete = complete.or_else(|| shards.iter().map(|shard| shard.seconds.next).max()).unwrap_or_default();
+        let complete = running.map(|shard| shard.seconds.next()).min();
+        let complete = complete.or_else(|| shards.iter().map(|shard| shard.seconds.next()).max()).unwrap_or_default();
         if complete <= self.history.complete() {
             return;
         }
@@ -129,10 +56,7 @@ impl Course {
 
     /// All seconds in order: merged ones, and those that not all shards have completed.
     pub fn all(&self, shards: &mut [Shard]) -> Vec<Span> {
-        let rest = shards.iter_mut().flat_map(|shard| {
-            let held = std::mem::take(&mut shard.seconds);
-            held.waiting.into_iter().chain(held.present)
-        });
+        let rest = shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.seconds).into_rest());
         merge(self.history.since(0).cloned().chain(rest).collect())
     }
 }
@@ -170,7 +94,7 @@ fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use redisbench_wire::timeline::{Outcomes, Part};
+    use redisbench_wire::timeline::{Outcomes, Part, Timeline};
 
     use super::*;
     use crate::conductor::tests::part;

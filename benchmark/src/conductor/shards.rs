@@ -8,8 +8,8 @@ use redisbench_wire::{ClockReading, Preparation, ShardFailure, ShardPhase, Shard
 
 use super::clock::{ClockEstimate, nanoseconds};
 use super::event::Answered;
+use super::held::Held;
 use super::intervals::planned_length;
-use super::seconds::Held;
 use super::{Endpoint, Failure, QUEUED, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 use crate::measurement::parts::OwnLatency;
 
