@@ -11,7 +11,7 @@ use super::{Endpoint, PolledShards, ResultMemory};
 use crate::api::Threshold;
 use crate::api::Validated;
 use crate::api::spec::OnLost;
-use crate::measurement::threshold::Standing;
+use crate::measurement::judged::Standing;
 use crate::plan::Trial;
 
 /// Configuration of one conductor, which conducts one trial.

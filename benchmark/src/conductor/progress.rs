@@ -11,9 +11,9 @@ use redisbench_wire::timeline::{NodePart, Part, Span};
 use super::intervals::planned_length;
 use super::{ConductorConfig, StartRecord};
 use crate::api::status::{NodeProgress, ShardCounts};
+use crate::measurement::judged::Judged;
 use crate::measurement::merge;
 use crate::measurement::seconds::{measured, service};
-use crate::measurement::threshold::Judged;
 use crate::measurement::topology::MergedTopology;
 
 /// State of a trial, replaced as a whole on every change.

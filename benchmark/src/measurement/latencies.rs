@@ -5,7 +5,7 @@ use redisbench_statistics::ranks;
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::snapshot::Tally;
 
-use super::merge::Measured;
+use super::measured::Measured;
 use crate::api::status::{Latencies, Percentile};
 use crate::human;
 use crate::quantile::Quantile;

@@ -1,6 +1,8 @@
 //! Results of a trial: how it ended, and the merged counts of all its shards.
 
+pub mod judged;
 pub mod latencies;
+pub mod measured;
 mod memory;
 pub mod merge;
 mod outcome;

@@ -7,9 +7,9 @@ use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::Span;
 use serde::{Deserialize, Serialize};
 
+use super::judged::Judged;
 use super::memory::Kept;
 use super::parts::{OwnLatency, Parts};
-use super::threshold::Judged;
 use crate::human;
 
 /// Outcome of a trial, with everything that the shards measured.

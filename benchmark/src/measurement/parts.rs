@@ -9,7 +9,7 @@ use redisbench_wire::limits;
 use redisbench_wire::snapshot::{CacheCounts, Latency, NodeTally, Snapshot, Tally};
 
 use super::latencies;
-use super::merge::{Measured, MergedCache, MergedChurn, NodeMeasured, OTHER, OperationMeasured};
+use super::measured::{Measured, MergedCache, MergedChurn, NodeMeasured, OTHER, OperationMeasured};
 use crate::quantile::Quantile;
 
 /// The histograms and breakdowns of several shards.

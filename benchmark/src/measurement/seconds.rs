@@ -5,7 +5,7 @@ use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{Buckets, Coarse, NodePart, Part, Span, highest_in};
 
-use crate::measurement::merge::Measured;
+use crate::measurement::measured::Measured;
 use crate::quantile::Quantile;
 
 /// Merges the requests of `parts`. A latency is rounded up to the end of its bucket, by at most 1/32.

@@ -2,7 +2,8 @@
 
 use crate::api::Validated;
 use crate::api::status::{CacheResult, ClientResult, ConnectionsResult};
-use crate::measurement::merge::{MergedCache, MergedChurn, MergedClient, measured_nanoseconds, per_second};
+use crate::measurement::measured::{MergedCache, MergedChurn};
+use crate::measurement::merge::{MergedClient, measured_nanoseconds, per_second};
 use crate::measurement::{Outcome, latencies};
 use redisbench_wire::plan::Verify;
 

@@ -16,7 +16,8 @@ use crate::api::status::{
     Synchronization, ThresholdStatus, Throughput, TrialLine, TrialResult, TrialStatus, Truncated, Verdict, WorstSecond,
 };
 use crate::api::{RedisBenchmarkSpec, Validated};
-use crate::measurement::merge::{self, Measured, Merged, NodeMeasured, merge};
+use crate::measurement::measured::{Measured, NodeMeasured};
+use crate::measurement::merge::{self, Merged, merge};
 use crate::measurement::parts::OwnLatency;
 use crate::measurement::{Cleanup, Ending, Outcome};
 use crate::plan::{Plan, Trial};

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
-use crate::measurement::merge::{Measured, Merged};
+use crate::measurement::measured::Measured;
+use crate::measurement::merge::Merged;
 use crate::measurement::{Outcome, ShardOutcome};
 
 pub use seconds::{NamedPart, Second, seconds};

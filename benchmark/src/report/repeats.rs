@@ -13,7 +13,7 @@ use super::spread::Spread;
 use crate::api::status::{CellResult, ClientResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
-use crate::measurement::merge::Measured;
+use crate::measurement::measured::Measured;
 use crate::quantile::Quantile;
 use crate::report::measurement::{self, Measurement};
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::conditions::{Truth, reason};
 use crate::api::status::{ThresholdOutcome, ThresholdStatus};
 use crate::human;
+use crate::measurement::judged::{Judged, Observed, Standing, Worst};
 use crate::measurement::latencies::{Censored, Interval};
 use crate::measurement::merge::Merged;
-use crate::measurement::threshold::{Judged, Observation, Observed, Standing, Worst};
+use crate::measurement::threshold::Observation;
 
 /// Maximum bytes of a message.
 const MESSAGE_BYTES: usize = 512;

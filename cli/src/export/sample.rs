@@ -8,7 +8,7 @@ use redisbench_benchmark::api::status::{
     TrialResult, TrialStatus, Verdict, VerdictValue,
 };
 use redisbench_benchmark::measurement::latencies::response_time;
-use redisbench_benchmark::measurement::merge::Measured;
+use redisbench_benchmark::measurement::measured::Measured;
 use redisbench_benchmark::quantile::Quantile;
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::measurement::{

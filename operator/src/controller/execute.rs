@@ -9,7 +9,7 @@ use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{ConductorConfig, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
-use redisbench_benchmark::measurement::threshold::Standing;
+use redisbench_benchmark::measurement::judged::Standing;
 use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::Series;
 use serde_json::json;
 

@@ -4,9 +4,11 @@ use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{NodePart, Span};
 
-use super::{Limit, Observed, Scope};
+use crate::api::{Limit, Scope};
+use crate::measurement::judged::Observed;
 use crate::measurement::latencies::{self, Censored, Interval};
-use crate::measurement::merge::{self, Measured, Merged};
+use crate::measurement::measured::Measured;
+use crate::measurement::merge::{self, Merged};
 use crate::measurement::seconds;
 
 const SECOND: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@ use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Part, Span};
 
 use super::*;
-use crate::api::watches_nodes;
+use crate::api::{Scope, watches_nodes};
 use crate::measurement::merge::merge;
 use crate::quantile::Quantile;
 use crate::sample::{self, open_loop, outcome, with_timeouts};

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use redisbench_wire::timeline::{History, Sum};
 
-use super::{Judged, Limit, Observation, Standing, Threshold};
+use super::observation::Observation;
+use crate::api::{Limit, Threshold};
+use crate::measurement::judged::{Judged, Standing};
 
 /// Windows advance by this fraction of their length.
 const STEPS: u32 = 10;
