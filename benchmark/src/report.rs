@@ -16,6 +16,7 @@ mod stages;
 pub mod thresholds;
 mod trials;
 mod verification;
+mod why;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;

@@ -9,7 +9,7 @@ use redisbench_statistics::search::{
 };
 use redisbench_wire::plan::{Arrival, Load};
 
-use super::trials::{REASONS, why_bytes};
+use super::why::{REASONS, why_bytes};
 use crate::api::status::{
     CellSearch, LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, TrialOutcome,
     Verdict, VerdictReason, VerdictValue,

@@ -2,6 +2,7 @@
 
 use super::conditions::reason;
 use super::repeats::set_repeats;
+use super::why::{REASONS, has_room_for_shares, has_room_for_why, why_bytes};
 use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::status::{
     LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
@@ -11,41 +12,6 @@ use crate::api::{RedisBenchmarkStatus, searches};
 use crate::human;
 use crate::measurement::Ending;
 use crate::plan::Kind;
-
-/// Maximum bytes of a line's reason, for few trials, for many, and for many whose lines also have long settings. A trial's artifact has the
-/// complete text.
-const WHY_BYTES: usize = 96;
-const WHY_OF_MANY_BYTES: usize = 48;
-const WHY_OF_LONG_BYTES: usize = 24;
-
-/// Lines with more swept fields have a long setting.
-const FIELDS: usize = 3;
-
-/// From this many trials on, lines are short: all of them must fit into a status.
-const MANY: u32 = 100;
-
-/// Maximum reasons of a verdict.
-pub(super) const REASONS: usize = 16;
-
-/// Maximum bytes of a line's reason in a benchmark with this number of trials and swept fields.
-pub(super) fn why_bytes(trials: u32, fields: usize) -> usize {
-    match (trials >= MANY, fields > FIELDS) {
-        (false, _) => WHY_BYTES,
-        (true, false) => WHY_OF_MANY_BYTES,
-        (true, true) => WHY_OF_LONG_BYTES,
-    }
-}
-
-/// Whether the lines of a benchmark with this number of trials and swept fields, of several clients or not, have room for a reason. Clients
-/// have their processor time in it.
-fn has_room_for_why(trials: u32, fields: usize, of_clients: bool) -> bool {
-    trials < MANY || fields <= FIELDS || !of_clients
-}
-
-/// The same for the load generator's share.
-fn has_room_for_shares(trials: u32, fields: usize, of_clients: bool) -> bool {
-    trials < MANY || (fields <= FIELDS && !of_clients)
-}
 
 /// The load generator's largest share of a percentile, in hundredths of a percent.
 fn largest_share(result: &TrialResult) -> Option<u32> {

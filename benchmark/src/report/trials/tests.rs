@@ -2,6 +2,7 @@ use redisbench_wire::histogram::Kind as HistogramKind;
 use serde_json::json;
 
 use super::super::repeats::{Experiment, Together, cells};
+use super::super::why::{FIELDS, MANY};
 use super::*;
 use crate::api::experiment::{MOST_SWEPT, MOST_TRIALS};
 use crate::api::preset::PRESETS;
