@@ -8,6 +8,7 @@ mod own_share;
 mod plateau;
 mod probe;
 mod rate;
+mod reason;
 mod servers;
 mod so_far;
 mod steadiness;
@@ -21,7 +22,8 @@ use redisbench_wire::plan::{Client, Library, Load, Transport, Trust};
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::topology::Outage;
 
-use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP};
+use self::reason::reason;
+use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP, WHOLE};
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 use crate::human;
@@ -35,9 +37,6 @@ pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 pub(crate) use so_far::{ShardProcessors, SoFar, so_far};
 
-const WHOLE: u64 = 10_000;
-/// Maximum bytes of a reason: the condition Valid holds all of them in one message.
-const REASON_BYTES: usize = 512;
 /// Maximum number of shards that a message names.
 const NAMED: usize = 16;
 
@@ -111,10 +110,6 @@ pub(crate) fn of_client(
         LimitedBy::Unknown if is_busy => (LimitedBy::Client, Some(client.name.clone())),
         _ => limited,
     }
-}
-
-fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
-    VerdictReason { reason, severity, message: human::shorten(message, REASON_BYTES).into_owned() }
 }
 
 /// Wrong replies may cost the target less work, and they count as successes.
@@ -293,11 +288,6 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         human::latency(tally.overflow_max_nanoseconds)
     );
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
-}
-
-/// The number of shards that a reason applies to, such as `2 of 8 shards`.
-fn shards(count: usize, outcome: &Outcome) -> String {
-    format!("{count} of {} shards", outcome.shards.len())
 }
 
 fn time(duration: Duration) -> String {

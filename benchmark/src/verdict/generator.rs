@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot, delay_step};
 
+use super::rate;
+use super::reason::{reason, shards};
 use super::strain::{self, LACKS, Seconds, Waits, share};
 use super::thresholds::{
     BUSY, BUSY_FOR_LATENCIES, BUSY_SECONDS, BUSY_WHILE_BEHIND, FULL_WHILE_BEHIND, HELD, LATE, SECONDS_DOUBTFUL,
     SECONDS_TOLD, USED_UP,
 };
-use super::{rate, reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
 use crate::measurement::merge::Merged;
 use crate::measurement::{Outcome, ShardOutcome};

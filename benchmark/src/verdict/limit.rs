@@ -1,7 +1,7 @@
 //! Identifies what limited the throughput. Inconclusive evidence gives `Unknown`.
 
-use super::thresholds::{ERRORS_INVALID, MAIN_THREAD_NEAR, RATE_MET};
-use super::{WHOLE, generator, network, probe, rate, servers, steadiness};
+use super::thresholds::{ERRORS_INVALID, MAIN_THREAD_NEAR, RATE_MET, WHOLE};
+use super::{generator, network, probe, rate, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::measurement::Outcome;

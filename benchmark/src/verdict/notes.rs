@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{Operation, Part, Preload, PreloadStep, TrialPlan, only_reads};
 
-use super::reason;
+use super::reason::reason;
 use super::thresholds::{MISSES, UNDER_REPLICATED};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};

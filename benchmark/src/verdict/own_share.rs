@@ -5,8 +5,9 @@
 
 use redisbench_wire::snapshot::ReceiveDelay;
 
+use super::generator;
+use super::reason::reason;
 use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE, SECONDS_DOUBTFUL};
-use super::{generator, reason};
 use crate::api::status::{GeneratorShare, Lack, ReasonKind, VerdictReason, VerdictValue};
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;

@@ -6,8 +6,7 @@
 use redisbench_wire::Probe;
 use redisbench_wire::snapshot::ServerNode;
 
-use super::WHOLE;
-use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, RATE_MET, SAME, SHORTER};
+use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, RATE_MET, SAME, SHORTER, WHOLE};
 use crate::api::status::LimitedBy;
 use crate::measurement::Outcome;
 use crate::measurement::merge::{Merged, per_second};

@@ -8,8 +8,8 @@ use redisbench_wire::plan::{Arrival, Load};
 use redisbench_wire::rate::CumulativeRate;
 
 use super::plateau::{self, Plateau};
-use super::thresholds::RATE_MET;
-use super::{WHOLE, reason};
+use super::reason::reason;
+use super::thresholds::{RATE_MET, WHOLE};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;

@@ -6,8 +6,9 @@ use redisbench_wire::plan::Verify;
 use redisbench_wire::snapshot::{ServerCommands, ServerCpu, ServerNode, ServerStats};
 use redisbench_wire::topology::ChangeKind;
 
+use super::rate;
+use super::reason::reason;
 use super::thresholds::{FULL_WHILE_BEHIND, MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
-use super::{rate, reason};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;

@@ -7,8 +7,9 @@ use redisbench_wire::snapshot::Tally;
 use redisbench_wire::topology::Outage;
 
 use super::generator::{Machine, crowded};
+use super::reason::reason;
 use super::thresholds::{BUSY, WAITING};
-use super::{errors, reason, servers, start_skew, strain};
+use super::{errors, servers, start_skew, strain};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::topology::MergedTopology;

@@ -6,11 +6,12 @@ use redisbench_statistics::steady::{self, Rule};
 use redisbench_wire::plan::{Arrival, Load};
 
 use super::plateau::{self, Plateau};
+use super::rate;
+use super::reason::reason;
 use super::thresholds::{
     PAUSE, PAUSE_RATE, STANDSTILL, STANDSTILL_LEAST, STANDSTILL_SHORTEST, STEADY, STEADY_LATENCY_LEAST, STEADY_P50,
     STEADY_P99,
 };
-use super::{rate, reason};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::api::{GoDuration, Validated};
 use crate::measurement::Outcome;

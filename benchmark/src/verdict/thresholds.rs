@@ -5,6 +5,9 @@ use std::time::Duration;
 use redisbench_statistics::steady::Rule;
 use redisbench_wire::snapshot::ServerCpu;
 
+/// The whole of a share in hundredths of a per cent.
+pub const WHOLE: u64 = 10_000;
+
 /// In hundredths of a per cent: a target rate counts as met from 99 % on. A request more or less may be counted at the window's edges, and
 /// repeated runs differ by up to 1 %.
 pub const RATE_MET: u64 = 9_900;
