@@ -120,11 +120,28 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// The names after each `crate::` in the code before its tests: one name, or those of a group.
-fn imported(code: &str) -> BTreeSet<String> {
-    let code = code.split("#[cfg(test)]").next().unwrap();
-    let lines: Vec<&str> = code.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
-    let code = lines.join(" ");
+/// `text` without its comments, and without the items that only tests have.
+fn code(text: &str) -> String {
+    fn indent(line: &str) -> usize {
+        line.len() - line.trim_start().len()
+    }
+    let mut code = String::new();
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    while let Some(line) = lines.next() {
+        if line.trim_start().starts_with("#[cfg(test)]") {
+            // Skips to the first line that is indented like it and can end an item.
+            lines.find(|end| indent(end) == indent(line) && end.ends_with([';', '}', ',']));
+        } else {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// The names after each `crate::` in the code without its tests: one name, or those of a group.
+fn imported(text: &str) -> BTreeSet<String> {
+    let code = code(text).lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let mut names = BTreeSet::new();
     for after in code.split("crate::").skip(1) {
         let group = after.strip_prefix('{').and_then(|group| group.split('}').next());
@@ -159,25 +176,26 @@ fn a_layer_imports_only_from_those_before_it() {
     assert_eq!(declared.collect::<BTreeSet<_>>(), LAYERS.into_iter().collect(), "every module is a layer");
 }
 
-/// Folders whose modules import each other in no circle. Not `tools/simulate`: its world holds the processes that act in it.
-const WITHOUT_CIRCLES: [&str; 12] = [
-    "statistics",
-    "wire",
-    "testkit",
-    "benchmark",
-    "loadgen",
-    "clients",
-    "operator",
-    "cli",
-    "e2e",
-    "tools/perf",
-    "tools/soak",
-    "tools/scale",
-];
+/// Crates whose modules import each other in no circle, in any of their folders.
+const WITHOUT_CIRCLES: [&str; 6] = ["statistics", "testkit", "benchmark", "e2e", "tools/soak", "tools/scale"];
+
+/// Crates for which this is held only for the modules at the top. Not `tools/simulate`: its world holds the processes that act in it.
+const WITHOUT_CIRCLES_AT_THE_TOP: [&str; 6] = ["wire", "loadgen", "clients", "operator", "cli", "tools/perf"];
+
+/// The modules that are in a circle or import from one, of modules with the names that each imports.
+fn circle(mut imports: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    // Takes away the ground floor, which imports none of the others; the next floor is then the ground.
+    while let Some(ground) = imports.iter().find_map(|(name, imported)| {
+        imported.iter().all(|other| other == name || !imports.contains_key(other)).then(|| name.clone())
+    }) {
+        imports.remove(&ground);
+    }
+    imports.into_keys().collect()
+}
 
 #[test]
-fn modules_import_each_other_in_no_circle() {
-    for room in WITHOUT_CIRCLES {
+fn modules_at_the_top_import_each_other_in_no_circle() {
+    for room in WITHOUT_CIRCLES_AT_THE_TOP {
         let entries = std::fs::read_dir(root().join(room).join("src")).unwrap().map(|entry| entry.unwrap().path());
         let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for path in entries {
@@ -186,14 +204,220 @@ fn modules_import_each_other_in_no_circle() {
             let imports = files.iter().flat_map(|file| imported(&std::fs::read_to_string(file).unwrap()));
             modules.entry(name).or_default().extend(imports);
         }
-        // What imports none of the others is the ground floor; without it, the next floor is.
-        while let Some(ground) = modules.iter().find_map(|(name, imports)| {
-            imports.iter().all(|other| other == name || !modules.contains_key(other)).then(|| name.clone())
-        }) {
-            modules.remove(&ground);
-        }
-        assert!(modules.is_empty(), "{room}: a circle among {:?}", modules.keys());
+        assert_eq!(circle(modules), [""; 0], "{room}: a circle");
     }
+}
+
+/// The path of a module below its crate, or of a name.
+type Names = Vec<String>;
+
+/// Modules of a crate, each with its code.
+type Modules = BTreeMap<Names, String>;
+
+fn below(module: &[String], name: &str) -> Names {
+    module.iter().cloned().chain([name.to_owned()]).collect()
+}
+
+fn modules(source: &Path) -> Modules {
+    let mut modules = Modules::new();
+    for file in sources(source).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
+        let path = file.strip_prefix(source).unwrap().with_extension("");
+        let mut name: Names = path.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        if name.last().is_some_and(|last| ["lib", "main", "mod"].contains(&last.as_str())) {
+            name.pop();
+        }
+        modules.entry(name).or_default().push_str(&code(&std::fs::read_to_string(&file).unwrap()));
+    }
+    modules
+}
+
+/// Words, `::`, and other characters one by one.
+fn tokens(code: &str) -> Vec<&str> {
+    let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let (mut tokens, mut rest) = (Vec::new(), code.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            _ if is_of_word(first) => rest.find(|letter: char| !is_of_word(letter)).unwrap_or(rest.len()),
+            ':' if rest.starts_with("::") => 2,
+            _ => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        tokens.push(token);
+        rest = after.trim_start();
+    }
+    tokens
+}
+
+/// True if the word `use` at this place begins a re-export.
+fn re_exports(tokens: &[&str], at: usize) -> bool {
+    tokens[at] == "use" && at > 0 && ["pub", ")"].contains(&tokens[at - 1])
+}
+
+/// A path in the code, and the name that it gets if it is re-exported.
+struct Named {
+    path: Names,
+    exported: Option<String>,
+}
+
+/// All paths, those of a group one by one.
+fn paths(tokens: &[&str]) -> Vec<Named> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_first = at == 0 || tokens[at - 1] != "::";
+        if is_first && tokens.get(at + 1) == Some(&"::") {
+            let exported = at > 0 && re_exports(tokens, at - 1);
+            at = add_paths(tokens, at, Vec::new(), exported, &mut found);
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// Adds the path at this place, which continues `path`. Returns the place behind it.
+fn add_paths(tokens: &[&str], mut at: usize, mut path: Names, exported: bool, found: &mut Vec<Named>) -> usize {
+    loop {
+        match tokens.get(at) {
+            Some(&"{") => {
+                at += 1;
+                while tokens.get(at).is_some_and(|token| *token != "}") {
+                    let is_between = tokens[at] == ",";
+                    at = if is_between { at + 1 } else { add_paths(tokens, at, path.clone(), exported, found) };
+                }
+                return at + 1;
+            }
+            Some(&"self") | None => {}
+            Some(name) => path.push((*name).to_owned()),
+        }
+        at += 1;
+        if tokens.get(at) != Some(&"::") {
+            break;
+        }
+        at += 1;
+    }
+    let renamed = tokens.get(at) == Some(&"as") && exported;
+    let name = if renamed { tokens.get(at + 1).map(|name| (*name).to_owned()) } else { path.last().cloned() };
+    found.push(Named { path, exported: name.filter(|_| exported) });
+    if renamed { at + 2 } else { at }
+}
+
+/// Words other than those of re-exports and of declared modules.
+fn used<'a>(tokens: &[&'a str]) -> BTreeSet<&'a str> {
+    let mut within = false;
+    let mut used = BTreeSet::new();
+    for (at, token) in tokens.iter().enumerate() {
+        within = re_exports(tokens, at) || (within && *token != ";");
+        if !within && (at == 0 || tokens[at - 1] != "mod") {
+            used.insert(*token);
+        }
+    }
+    used
+}
+
+/// The module that defines what `path` names in the module `from`; none outside of the crate. `exports` are the re-exports of modules from
+/// modules below them.
+fn defines(modules: &Modules, exports: &BTreeMap<Names, Names>, from: &[String], path: &[String]) -> Option<Names> {
+    let (first, mut rest) = path.split_first()?;
+    let mut module = match first.as_str() {
+        "crate" => Names::new(),
+        "super" => from.split_last()?.1.to_vec(),
+        child => Some(below(from, child)).filter(|child| modules.contains_key(child))?,
+    };
+    while let Some((name, after)) = rest.split_first() {
+        let child = below(&module, name);
+        if name == "super" {
+            module.pop();
+        } else if modules.contains_key(&child) {
+            module = child;
+        } else if let Some(path) = exports.get(&child) {
+            return defines(modules, exports, &[], path);
+        } else {
+            break;
+        }
+        rest = after;
+    }
+    Some(module)
+}
+
+/// The folders with a circle of imports between the modules in them, a folder within being one module. `.` is the module of the folder
+/// itself. It may re-export from the others, and is in a circle with one only if it also uses it.
+fn circles(modules: &Modules) -> Vec<String> {
+    let read: BTreeMap<&Names, (Vec<Named>, BTreeSet<&str>)> = modules
+        .iter()
+        .map(|(module, code)| {
+            let tokens = tokens(code);
+            (module, (paths(&tokens), used(&tokens)))
+        })
+        .collect();
+    let mut exports = BTreeMap::new();
+    for (module, (paths, _)) in &read {
+        for Named { path, exported } in paths {
+            let child = path.first().is_some_and(|first| modules.contains_key(&below(module, first)));
+            if let Some(name) = exported.as_ref().filter(|_| child) {
+                let whole = ["crate"].map(str::to_owned).iter().chain(*module).chain(path).cloned().collect::<Names>();
+                exports.insert(below(module, name), whole);
+            }
+        }
+    }
+    let mut folders: BTreeMap<&[String], BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for (module, (paths, used)) in &read {
+        for Named { path, exported } in paths {
+            let Some(target) = defines(modules, &exports, module, path).filter(|target| target != *module) else {
+                continue;
+            };
+            let common = module.iter().zip(&target).take_while(|(a, b)| a == b).count();
+            let only_exported = exported.as_ref().is_some_and(|name| !used.contains(name.as_str()));
+            if common == module.len() && only_exported {
+                continue;
+            }
+            let [from, to] = [*module, &target].map(|path| path.get(common).map_or(".", String::as_str).to_owned());
+            let folder = folders.entry(&module[..common]).or_default();
+            folder.entry(to.clone()).or_default();
+            folder.entry(from).or_default().insert(to);
+        }
+    }
+    let circles = folders.into_iter().map(|(folder, imports)| (folder.join("/"), circle(imports)));
+    circles
+        .filter(|(_, left)| !left.is_empty())
+        .map(|(folder, left)| format!("{folder}: {}", left.join(", ")))
+        .collect()
+}
+
+#[test]
+fn modules_import_each_other_in_no_circle() {
+    for room in WITHOUT_CIRCLES {
+        let modules = modules(&root().join(room).join("src"));
+        assert!(modules.len() > 1, "{room} has no modules");
+        assert_eq!(circles(&modules), [""; 0], "{room}: circles");
+    }
+}
+
+#[test]
+fn circles_are_found() {
+    let circles = |files: &[(&str, &str)]| {
+        let module = |path: &str| path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Names>();
+        circles(&files.iter().map(|&(path, text)| (module(path), code(text))).collect::<Modules>())
+    };
+    // Siblings, by any kind of path.
+    assert_eq!(circles(&[("a", "use super::b::{C, d::E};"), ("b", "fn f() -> u8 { crate::a::G }")]), [": a, b"]);
+    assert_eq!(circles(&[("a", "use super::{b, c};"), ("b", "use crate::{c::D, a::E};"), ("c", "")]), [": a, b"]);
+    // A folder is one module for its siblings, and has modules of its own.
+    assert_eq!(circles(&[("a", "mod x;"), ("a/x", "use crate::b::C;"), ("b", "use super::a::x::Y;")]), [": a, b"]);
+    assert_eq!(circles(&[("a", ""), ("a/x", "use super::y::Z;"), ("a/y", "use crate::a::x::W;")]), ["a: x, y"]);
+    // A module and those below it.
+    assert_eq!(circles(&[("a", "mod x; use x::Y;"), ("a/x", "use super::Z;")]), ["a: ., x"]);
+    assert_eq!(circles(&[("a", "mod x; fn f() { x::g() }"), ("a/x", "use super::Z;")]), ["a: ., x"]);
+    assert_eq!(circles(&[("a", "mod x; pub use x::Y; fn f() -> Y {}"), ("a/x", "use super::Z;")]), ["a: ., x"]);
+    assert_eq!(circles(&[("a", "mod x; pub(crate) use x::{V, Y};"), ("a/x", "use super::Z;")]), [""; 0]);
+    // Names that a module re-exports are those of the modules below it.
+    let files = [("a", "pub use x::X; pub use y::Y as Z;"), ("a/x", "use super::Z;"), ("a/y", "use super::X;")];
+    assert_eq!(circles(&files), ["a: x, y"]);
+    // Comments and tests do not import.
+    let tested = "// See super::a.\n#[cfg(test)]\nuse super::a::A;\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n";
+    assert_eq!(circles(&[("a", "use super::b::B;"), ("b", tested)]), [""; 0]);
+    let imports = format!("{tested}use super::a::A;");
+    assert_eq!(circles(&[("a", "use super::b::B;"), ("b", imports.as_str())]), [": a, b"]);
 }
 
 #[test]
