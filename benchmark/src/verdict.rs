@@ -150,12 +150,13 @@ fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
 /// The numbers are correct, but the server's identity is not verified.
 fn not_verified(spec: &Validated) -> Option<VerdictReason> {
     let target = &spec.plan.target;
-    let servers = target.tls.as_ref().map(|tls| ("spec.targets[0].tls", tls));
+    let servers = target.tls.as_ref().map(|tls| ("tls", tls));
     let sentinels = target.sentinels.as_ref().and_then(|own| match &own.transport {
-        Transport::Tls(tls) => Some(("spec.targets[0].sentinel.transport.tls", tls)),
+        Transport::Tls(tls) => Some(("sentinel.transport.tls", tls)),
         Transport::SameAsTarget | Transport::Plain => None,
     });
-    let (field, tls) = servers.into_iter().chain(sentinels).find(|(_, tls)| tls.trust == Trust::Anyone)?;
+    let (within, tls) = servers.into_iter().chain(sentinels).find(|(_, tls)| tls.trust == Trust::Anyone)?;
+    let field = format!("{}.{within}", target.field());
     let message = format!(
         "the certificate of target {} was not verified: {field}.insecureSkipVerify is set{}; set {field}.caSecretRef to \
          its CA instead",

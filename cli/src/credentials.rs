@@ -1,4 +1,4 @@
-//! Credentials and TLS files for the target.
+//! Credentials and TLS files for the targets.
 
 use std::fmt;
 
@@ -11,10 +11,9 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// As files for a shard: name and content.
-    pub fn into_files(self) -> Vec<(&'static str, String)> {
-        let username = self.username.map(|username| ("username", username));
-        [("password", self.password)].into_iter().chain(username).collect()
+    fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let username = self.username.as_deref().map(|username| ("username", username));
+        [("password", self.password.as_str())].into_iter().chain(username)
     }
 }
 
@@ -24,7 +23,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The TLS files of a shard, for the target or for its sentinels. Never printed, not even by `Debug`.
+/// TLS files for a shard. Never printed, not even by `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
     /// Name and content.
@@ -35,6 +34,29 @@ impl fmt::Debug for Certificates {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Certificates(..)")
     }
+}
+
+/// Credentials and TLS files for the servers of a target, or for its sentinels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    pub credentials: Option<Credentials>,
+    pub certificates: Certificates,
+}
+
+impl Access {
+    /// As files for a shard: name and content.
+    pub fn files(&self) -> Vec<(&'static str, &str)> {
+        let certificates = self.certificates.files.iter().map(|(name, text)| (*name, text.as_str()));
+        self.credentials.iter().flat_map(Credentials::files).chain(certificates).collect()
+    }
+}
+
+/// Access to a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetAccess {
+    pub servers: Access,
+    /// What the sentinels do not share with the servers.
+    pub sentinels: Access,
 }
 
 /// A text that is, or may contain, a password. Never printed, not even by `Debug`.

@@ -145,19 +145,21 @@ async fn start_throwaways(order: &mut Order, display: &mut Display) -> Result<Th
     let authority = order.tls().next().is_some().then(|| Authority::new(order.tls())).transpose()?;
     let mut servers = Vec::new();
     let mut endpoints = Vec::new();
-    for spec in order.by_target() {
-        let (credentials, own) = (order.credentials.as_ref(), order.sentinel_credentials.as_ref());
-        let wanted = Wanted::of(spec, credentials, own, authority.as_ref())?;
+    let mut kinds = Vec::new();
+    for (spec, access) in order.plan.by_target().into_iter().zip(&order.access) {
+        let wanted = Wanted::of(spec, access, authority.as_ref())?;
         let throwaway = Throwaway::start(&wanted).await?;
         let target = &spec.plan.target;
         let (meant, written) = (throwaway.endpoints(), target.endpoints.join(", "));
         let place = meant.join(", ");
         display.note(&format!("target {}: using a throwaway {wanted} at {place} instead of {written}", target.name));
         endpoints.push((target.name.clone(), meant));
+        kinds.push(wanted.to_string());
         servers.push(throwaway);
     }
-    if servers.len() > 1 {
-        display.note("--with-redis starts no proxies: all targets are equal servers, so they differ only by chance");
+    kinds.sort_unstable();
+    if kinds.windows(2).any(|pair| pair[0] == pair[1]) {
+        display.note("--with-redis starts no proxies: targets with equal servers differ only by chance");
     }
     order.replace(&endpoints, authority.as_ref());
     Ok(Throwaways { servers, _authority: authority })
@@ -179,9 +181,7 @@ async fn measure(
         count: order.plan.largest().plan.shards,
         workers: order.workers(),
         credential: &credential,
-        target: order.credentials.as_ref(),
-        certificates: &order.certificates,
-        sentinels: &order.sentinels,
+        folders: order.folders(),
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

@@ -38,16 +38,10 @@ pub struct ShardArguments {
     /// Directory with the run's token, tls.crt and tls.key
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/identity")]
     identity: PathBuf,
-    /// Directory with the target's username (optional) and password; read only if the plan requires authentication
-    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target")]
-    target_credentials: PathBuf,
-    /// Directory with ca.crt, tls.crt and tls.key for TLS to the target; only those that the plan requires are read
-    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target-tls")]
-    target_tls: PathBuf,
-    /// Directory with the sentinels' own username (optional), password, ca.crt, tls.crt and tls.key; only those that the
-    /// plan requires are read
-    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/sentinel")]
-    sentinel_secrets: PathBuf,
+    /// Directory with a folder for each target, 0 for the first: username (optional), password, ca.crt, tls.crt and
+    /// tls.key, and a folder `sentinel` with those of its sentinels; only those that the plan requires are read
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/targets")]
+    targets: PathBuf,
     /// Maximum number of worker threads [default: the processors allowed by the cgroup's limit and the affinity]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -93,11 +87,7 @@ impl ShardArguments {
         info!(%address, run = self.run, shard = self.index, workers, "waiting for a plan");
         let settings = Settings {
             identity: Identity { run: self.run, index: self.index, incarnation: self.incarnation, host: self.host },
-            mounts: Mounts {
-                credentials: self.target_credentials,
-                tls: self.target_tls,
-                sentinels: self.sentinel_secrets,
-            },
+            mounts: Mounts { targets: self.targets },
             workers,
             spawn,
         };

@@ -31,7 +31,7 @@ use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
 
-pub use self::advice::{failure, refused_handshake};
+pub use self::advice::{failure, of_target, refused_handshake};
 pub use self::cleanup::clean_up;
 use self::client::{Client, Trouble};
 use self::credentials::Credentials;
@@ -117,15 +117,11 @@ pub struct Found {
     pub may_evict: bool,
 }
 
-/// Mount points of the target's secrets.
+/// Mount point of the secrets of all targets.
 #[derive(Clone, Debug)]
 pub struct Mounts {
-    /// Directory of `username` and `password`.
-    pub credentials: PathBuf,
-    /// Directory of `ca.crt`, `tls.crt` and `tls.key`.
-    pub tls: PathBuf,
-    /// Directory of the same files for sentinels.
-    pub sentinels: PathBuf,
+    /// Directory of the targets' folders: see [`Target::folder`].
+    pub targets: PathBuf,
 }
 
 /// Credentials and TLS settings.
@@ -141,18 +137,19 @@ impl Access {
     /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret takes effect.
     async fn read(plan: &ShardPlan, mounts: &Mounts) -> Result<Self, ShardFailure> {
         let target = &plan.target;
+        let folder = mounts.targets.join(target.folder());
         let mut access = Self::default();
         if target.authenticate {
-            let credentials = Credentials::read(&mounts.credentials).await;
+            let credentials = Credentials::read(&folder).await;
             access.credentials =
                 Some(credentials.map_err(|problem| advice::unreadable_credentials(&target.name, &problem))?);
         }
         if let Some(tls) = &target.tls {
-            let security = Security::read(tls, &mounts.tls).await;
+            let security = Security::read(tls, &folder).await;
             access.security = Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?);
         }
         if let Some(own) = &target.sentinels {
-            let read = access.of_sentinels(target, own, &mounts.sentinels).await;
+            let read = access.of_sentinels(target, own, &mounts.targets.join(target.sentinel_folder())).await;
             access.sentinels = Some(Box::new(read.map_err(|failure| advice::of_sentinels(target, &failure))?));
         }
         Ok(access)
@@ -272,20 +269,24 @@ fn needs_scripts(plan: &ShardPlan) -> bool {
 }
 
 async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology>, silent: bool) -> Finding {
-    let access = match Access::read(plan, mounts).await {
-        Ok(access) => access,
-        Err(failure) => return Finding::Failed(failure),
+    let finding = match Access::read(plan, mounts).await {
+        Ok(access) => timeout(LOOK, look(plan, &access, known, silent)).await.unwrap_or_else(|_| {
+            Finding::Obstacle(failure(
+                FailureReason::Unreachable,
+                &format!(
+                    "target {}: its endpoints did not reply within {} s: check spec.targets[0].endpoints",
+                    plan.target.name,
+                    LOOK.as_secs()
+                ),
+            ))
+        }),
+        Err(failure) => Finding::Failed(failure),
     };
-    timeout(LOOK, look(plan, &access, known, silent)).await.unwrap_or_else(|_| {
-        Finding::Obstacle(failure(
-            FailureReason::Unreachable,
-            &format!(
-                "target {}: its endpoints did not reply within {} s: check spec.targets[0].endpoints",
-                plan.target.name,
-                LOOK.as_secs()
-            ),
-        ))
-    })
+    match finding {
+        Finding::Obstacle(failure) => Finding::Obstacle(of_target(&plan.target, &failure)),
+        Finding::Failed(failure) => Finding::Failed(of_target(&plan.target, &failure)),
+        other => other,
+    }
 }
 
 /// A random time below `most`. The hasher's random keys are good enough here.

@@ -4,7 +4,6 @@ mod job;
 mod pod;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -15,6 +14,7 @@ pub use redisbench_benchmark::api::RUN_LABEL;
 use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::status::Artifact;
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Measurement};
 
 pub use job::{EXIT_FATAL, RETRIES, job};
@@ -43,12 +43,17 @@ pub struct Run {
 #[derive(Clone, Copy, Debug)]
 pub struct JobInput<'a> {
     pub run: &'a Run,
-    /// The checked spec of the trial with the most shards.
-    pub spec: &'a Validated,
-    /// The longest that all trials may take.
-    pub longest: Duration,
+    /// All trials: the pods are those of the one with the most shards, and mount the Secrets of all targets.
+    pub plan: &'a Plan,
     pub image: &'a str,
     pub pull_policy: &'a str,
+}
+
+impl JobInput<'_> {
+    /// The checked spec of the trial with the most shards.
+    fn spec(&self) -> &Validated {
+        self.plan.largest()
+    }
 }
 
 /// Where the pieces of the full result are stored, as listed in the status.

@@ -263,7 +263,7 @@ pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
     Some(Problem::new(format!("spec.targets[{at}].endpoints"), file, message))
 }
 
-/// The target of a trial, which is the spec's first one.
+/// The target of a trial, which is the only one of its spec. The plan of a comparison sets its index.
 pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
     let file = target.endpoints.iter().find(|endpoint| endpoint::is_file(endpoint));
     if let Some(file) = file.filter(|_| target.kind != Topology::Standalone || target.tls.is_some()) {
@@ -272,6 +272,7 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
     }
     plan::Target {
         name: target.name.clone(),
+        index: 0,
         topology: target.kind,
         endpoints: target.endpoints.clone(),
         address_map: (target.cluster.iter().flat_map(|cluster| &cluster.address_map))

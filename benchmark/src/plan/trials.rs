@@ -1,5 +1,6 @@
 //! A benchmark is a plan of trials: all of them are compiled and checked before the first starts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ impl Arrangement<'_> {
             let spec = match drafts.iter().find(|draft| draft.kind.cell == kind.cell) {
                 // Repeats share a spec.
                 Some(same) if kind.preset.is_none() => same.spec.clone(),
-                _ => self.validated(&cell.spec, &kind, drafts.len())?,
+                _ => self.validated(cell, &cell.spec, &kind, drafts.len())?,
             };
             Ok(Draft { kind, spec })
         })
@@ -147,7 +148,7 @@ impl Arrangement<'_> {
             }
             preset::searchable(kind.preset.as_deref())?;
             let place = searches.len();
-            let plan = SearchPlan::compile(spec, &cell.spec, |step| self.validated(step, &kind, place))?;
+            let plan = SearchPlan::compile(spec, &cell.spec, |step| self.validated(cell, step, &kind, place))?;
             Ok((kind, plan))
         })
     }
@@ -203,12 +204,21 @@ impl Arrangement<'_> {
         problems
     }
 
-    /// Checks `spec` as the trial or search at `place`.
-    fn validated(&self, spec: &RedisBenchmarkSpec, kind: &Kind, place: usize) -> Result<Validated, Vec<Problem>> {
-        match &kind.preset {
+    /// Checks `spec`, which is of `cell`, as the trial or search at `place`.
+    fn validated(
+        &self,
+        cell: &Cell,
+        spec: &RedisBenchmarkSpec,
+        kind: &Kind,
+        place: usize,
+    ) -> Result<Validated, Vec<Problem>> {
+        let mut validated = match &kind.preset {
             Some(preset) => preset::trial(spec, self.name, place, preset),
             None => validate(spec, self.name),
-        }
+        }?;
+        let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
+        Arc::make_mut(&mut validated.plan).target.index = u32::try_from(index).unwrap_or(u32::MAX);
+        Ok(validated)
     }
 }
 
@@ -249,6 +259,15 @@ impl Plan {
 
     pub fn trials(&self) -> &[Trial] {
         &self.trials
+    }
+
+    /// The first trial of each target, in the order of `spec.targets`.
+    pub fn by_target(&self) -> Vec<&Validated> {
+        let mut found = BTreeMap::new();
+        for Trial { spec, .. } in &self.trials {
+            found.entry(spec.plan.target.index).or_insert(spec);
+        }
+        found.into_values().collect()
     }
 
     /// The trial at `index`, once those of `lines` have finished; only a search depends on these. None if there is no such trial.

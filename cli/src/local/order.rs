@@ -1,19 +1,18 @@
-//! The input of a local run: the manifest with the command line's overrides, validated, and the target's credentials.
+//! The input of a local run: the manifest with the command line's overrides, validated, and the targets' credentials.
 
 use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use redisbench_benchmark::api::target::SecretRef;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
 
 use super::GENERATION;
-use super::secrets::{SENTINELS, SERVERS, Secrets};
+use super::secrets::{Fields, Secrets};
 use crate::arguments::LocalArguments;
-use crate::credentials::{Certificates, Credentials};
+use crate::credentials::{Access, Certificates, TargetAccess};
 use crate::manifest::{self, Manifest, Problem};
 use crate::throwaway::Authority;
 
@@ -21,12 +20,8 @@ use crate::throwaway::Authority;
 pub struct Order {
     pub benchmark: RedisBenchmark,
     pub plan: Plan,
-    pub credentials: Option<Credentials>,
-    /// The target's TLS files for a shard, by name.
-    pub certificates: Certificates,
-    /// The sentinels' own files for a shard, by name.
-    pub sentinels: Certificates,
-    pub sentinel_credentials: Option<Credentials>,
+    /// In the order of the plan's targets.
+    pub access: Vec<TargetAccess>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,
     /// Ignored objects in the manifest's file.
@@ -70,20 +65,18 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         return Err(vec![Problem::field(field, message)]);
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
-    let (wanted, own) = (&plan.largest().secrets, &plan.largest().sentinel_secrets);
-    let login = |fields, reference: Option<&SecretRef>| {
-        reference.map(|reference| secrets.credentials(fields, reference)).transpose()
-    };
-    let credentials = login(SERVERS, wanted.credentials.as_ref())?;
-    let sentinel_credentials = login(SENTINELS, own.credentials.as_ref())?;
     // Throwaway servers have certificates of their own.
-    let (certificates, sentinels) = if arguments.with_redis {
-        (Certificates::default(), Certificates::default())
-    } else {
-        (secrets.certificates(SERVERS, wanted)?, secrets.of_sentinels(own)?)
+    let certificates = !arguments.with_redis;
+    let of_target = |spec: &Validated| -> Result<TargetAccess, Problem> {
+        let target = &spec.plan.target;
+        Ok(TargetAccess {
+            servers: secrets.access(&Fields::of_servers(target), &spec.secrets, certificates)?,
+            sentinels: secrets.access(&Fields::of_sentinels(target), &spec.sentinel_secrets, certificates)?,
+        })
     };
+    let access = plan.by_target().into_iter().map(of_target).collect::<Result<Vec<_>, Problem>>()?;
     let skipped = manifest.skipped;
-    Ok(Order { benchmark, plan, credentials, certificates, sentinels, sentinel_credentials, notes, skipped })
+    Ok(Order { benchmark, plan, access, notes, skipped })
 }
 
 impl Order {
@@ -111,8 +104,6 @@ impl Order {
             target.tls = None;
             target.address_map.clear();
         });
-        self.certificates = Certificates::default();
-        self.sentinels = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;
             target.tls = None;
@@ -123,20 +114,19 @@ impl Order {
         }
     }
 
-    pub fn by_target(&self) -> Vec<&Validated> {
-        let mut found: Vec<&Validated> = Vec::new();
-        let trials = self.plan.trials().iter().map(|trial| &trial.spec);
-        for spec in trials.chain([self.plan.largest()]) {
-            if !found.iter().any(|other| other.plan.target.name == spec.plan.target.name) {
-                found.push(spec);
-            }
-        }
-        found
+    /// The folders of the targets' secrets for a shard, parents first.
+    pub fn folders(&self) -> Vec<(String, &Access)> {
+        let targets = self.plan.by_target().into_iter().zip(&self.access);
+        let folders = targets.flat_map(|(spec, access)| {
+            let target = &spec.plan.target;
+            [(target.folder(), &access.servers), (target.sentinel_folder(), &access.sentinels)]
+        });
+        folders.collect()
     }
 
     /// TLS settings of all targets and their sentinels.
     pub fn tls(&self) -> impl Iterator<Item = &Tls> {
-        self.by_target().into_iter().flat_map(|spec| {
+        self.plan.by_target().into_iter().flat_map(|spec| {
             let target = &spec.plan.target;
             let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
             target.tls.iter().chain(own)
@@ -162,12 +152,16 @@ impl Order {
                 trust(tls);
             }
         });
-        let files = |tls: Option<&Tls>| Some((authority?, tls?)).map(|(authority, tls)| authority.files(tls));
-        let target = &self.plan.largest().plan.target;
-        let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
-        self.certificates = Certificates { files: files(target.tls.as_ref()).unwrap_or_default() };
-        let own_credentials = self.sentinel_credentials.clone().into_iter().flat_map(Credentials::into_files);
-        self.sentinels = Certificates { files: files(own).into_iter().flatten().chain(own_credentials).collect() };
+        let certificates = |tls: Option<&Tls>| {
+            let files = authority.zip(tls).map(|(authority, tls)| authority.files(tls));
+            Certificates { files: files.unwrap_or_default() }
+        };
+        for (spec, access) in self.plan.by_target().into_iter().zip(&mut self.access) {
+            let target = &spec.plan.target;
+            let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
+            access.servers.certificates = certificates(target.tls.as_ref());
+            access.sentinels.certificates = certificates(own);
+        }
         for target in &mut self.benchmark.spec.targets {
             if let Some(endpoints) = of(&target.name) {
                 target.endpoints.clone_from(endpoints);

@@ -1,4 +1,4 @@
-//! Credentials and certificates of the target, from the manifest or from a directory, with the keys that a cluster would mount.
+//! Credentials and certificates of the targets, from the manifest or from a directory, with the keys that a cluster would mount.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,25 +7,32 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
 use redisbench_benchmark::api::target::{AuthoritySecretRef, SecretRef, TargetSecrets};
+use redisbench_wire::plan::Target;
 
-use crate::credentials::{Certificates, Credentials};
+use crate::credentials::{Access, Certificates, Credentials};
 use crate::manifest::Problem;
 
 /// Kubernetes' size limit of a Secret.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// Fields of the manifest that refer to Secrets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fields {
-    auth: &'static str,
-    tls: &'static str,
+    auth: String,
+    tls: String,
 }
 
-pub const SERVERS: Fields = Fields { auth: "spec.targets[0].auth", tls: "spec.targets[0].tls" };
+impl Fields {
+    pub fn of_servers(target: &Target) -> Self {
+        let field = target.field();
+        Self { auth: format!("{field}.auth"), tls: format!("{field}.tls") }
+    }
 
-/// The fields of its sentinels.
-pub const SENTINELS: Fields =
-    Fields { auth: "spec.targets[0].sentinel.auth", tls: "spec.targets[0].sentinel.transport.tls" };
+    pub fn of_sentinels(target: &Target) -> Self {
+        let field = target.field();
+        Self { auth: format!("{field}.sentinel.auth"), tls: format!("{field}.sentinel.transport.tls") }
+    }
+}
 
 /// Sources of Secrets: directories (`--secret NAME=DIR`), otherwise the manifest's documents.
 #[derive(Clone, Copy)]
@@ -36,11 +43,20 @@ pub struct Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// Looks up user name and password.
+    /// Looks up what `wanted` refers to; without `certificates` only user name and password.
     ///
     /// # Errors
-    /// If the Secret or one of its keys is missing, or is not text.
-    pub fn credentials(&self, fields: Fields, reference: &SecretRef) -> Result<Credentials, Problem> {
+    /// If a Secret or one of its keys is missing, or is not text.
+    pub fn access(&self, fields: &Fields, wanted: &TargetSecrets, certificates: bool) -> Result<Access, Problem> {
+        let credentials = wanted.credentials.as_ref().map(|reference| self.credentials(fields, reference));
+        let certificates = certificates.then(|| self.certificates(fields, wanted));
+        Ok(Access {
+            credentials: credentials.transpose()?,
+            certificates: certificates.transpose()?.unwrap_or_default(),
+        })
+    }
+
+    fn credentials(&self, fields: &Fields, reference: &SecretRef) -> Result<Credentials, Problem> {
         let read = |field: &str, key: &str| {
             let text = self.read(&format!("{}.secretRef", fields.auth), field, &reference.name, key)?;
             // Files written by an editor or `echo` end with a line break that is not part of the password.
@@ -50,8 +66,7 @@ impl Secrets<'_> {
         Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
     }
 
-    /// Looks up the TLS files. Empty if none are needed.
-    pub fn certificates(&self, fields: Fields, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
+    fn certificates(&self, fields: &Fields, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
         let mut files = Vec::new();
         if let Some(AuthoritySecretRef { name, key }) = &wanted.authorities {
             files.push(("ca.crt", self.read(&format!("{}.caSecretRef", fields.tls), "key", name, key)?));
@@ -62,15 +77,6 @@ impl Secrets<'_> {
             files.push((key, self.read(&reference, "name", name, key)?));
         }
         Ok(Certificates { files })
-    }
-
-    /// Looks up the sentinels' own credentials and TLS files. Empty if none are needed.
-    pub fn of_sentinels(&self, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
-        let mut own = self.certificates(SENTINELS, wanted)?;
-        if let Some(reference) = &wanted.credentials {
-            own.files.extend(self.credentials(SENTINELS, reference)?.into_files());
-        }
-        Ok(own)
     }
 
     /// The value of `key` in the Secret `name`, which `field` of `reference` refers to.
@@ -123,8 +129,13 @@ fn from_document(secret: &Secret, key: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use redisbench_benchmark::api::target::CertificateSecretRef;
+    use redisbench_wire::plan::TrialPlan;
 
     use super::*;
+
+    fn target(index: u32) -> Target {
+        Target { index, ..TrialPlan::basic("redis:6379").target }
+    }
 
     fn reference(username_key: Option<&str>) -> SecretRef {
         let username_key = username_key.map(str::to_owned);
@@ -145,7 +156,7 @@ mod tests {
         documents: &[Secret],
         directories: &[(String, PathBuf)],
     ) -> Result<Credentials, Problem> {
-        Secrets { documents, directories }.credentials(SERVERS, reference)
+        Secrets { documents, directories }.credentials(&Fields::of_servers(&target(0)), reference)
     }
 
     #[test]
@@ -161,13 +172,15 @@ mod tests {
             authorities: Some(AuthoritySecretRef { name: "s".into(), key: "password".into() }),
             certificate: Some(CertificateSecretRef { name: "client".into() }),
         };
-        let files = secrets.certificates(SERVERS, &wanted).unwrap().files;
-        let named = |name: &'static str, text: &str| (name, text.to_owned());
-        assert_eq!(files, [named("ca.crt", "new\n"), named("tls.crt", "tls.crt"), named("tls.key", "tls.key")]);
+        let fields = Fields::of_servers(&target(1));
+        let access = |wanted: &TargetSecrets, certificates| secrets.access(&fields, wanted, certificates);
+        let found = access(&wanted, true).unwrap();
+        assert_eq!(found.files(), [("ca.crt", "new\n"), ("tls.crt", "tls.crt"), ("tls.key", "tls.key")]);
         fs::remove_file(directory.path().join("tls.key")).unwrap();
-        let problem = secrets.certificates(SERVERS, &wanted).unwrap_err();
-        assert_eq!(problem.field, "spec.targets[0].tls.clientCertificateSecretRef.name");
-        assert_eq!(secrets.certificates(SERVERS, &TargetSecrets::default()), Ok(Certificates::default()));
+        let problem = access(&wanted, true).unwrap_err();
+        assert_eq!(problem.field, "spec.targets[1].tls.clientCertificateSecretRef.name");
+        assert_eq!(access(&wanted, false), Ok(Access::default()));
+        assert_eq!(access(&TargetSecrets::default(), true), Ok(Access::default()));
     }
 
     #[test]
@@ -178,11 +191,11 @@ mod tests {
             authorities: Some(AuthoritySecretRef { name: "s".into(), key: "password".into() }),
             certificate: None,
         };
-        let files = secrets.of_sentinels(&wanted).unwrap().files;
-        let named = |name: &'static str, text: &str| (name, text.to_owned());
-        assert_eq!(files, [named("ca.crt", "new\n"), named("password", "new"), named("username", "bob")]);
+        let fields = Fields::of_sentinels(&target(0));
+        let found = secrets.access(&fields, &wanted, true).unwrap();
+        assert_eq!(found.files(), [("password", "new"), ("username", "bob"), ("ca.crt", "new\n")]);
         let wanted = TargetSecrets { credentials: Some(reference(Some("none"))), ..TargetSecrets::default() };
-        let problem = secrets.of_sentinels(&wanted).unwrap_err();
+        let problem = secrets.access(&fields, &wanted, false).unwrap_err();
         assert_eq!(problem.field, "spec.targets[0].sentinel.auth.secretRef.usernameKey");
     }
 

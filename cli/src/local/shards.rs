@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::child::{Child, describe};
-use crate::credentials::{Certificates, Credentials};
+use crate::credentials::Access;
 use crate::files::write_private;
 
 /// The polling interval for the file with the port.
@@ -43,9 +43,8 @@ pub struct Setting<'a> {
     pub workers: u32,
     /// Authenticates conductor and shards to each other.
     pub credential: &'a RunCredential,
-    pub target: Option<&'a Credentials>,
-    pub certificates: &'a Certificates,
-    pub sentinels: &'a Certificates,
+    /// The folders of the targets' secrets, parents first.
+    pub folders: Vec<(String, &'a Access)>,
 }
 
 /// A process that ended without being stopped.
@@ -140,7 +139,7 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
     let failed = |source| ShardsError::Files { shard, source };
     let credential = setting.credential;
     let identity = place.join("identity");
-    let target = place.join("target");
+    let targets = place.join("targets");
     let address_file = place.join("port");
     write_private(place, &[]).map_err(failed)?;
     write_private(
@@ -152,6 +151,10 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
         ],
     )
     .map_err(failed)?;
+    write_private(&targets, &[]).map_err(failed)?;
+    for (folder, access) in &setting.folders {
+        write_private(&targets.join(folder), &access.files()).map_err(failed)?;
+    }
     let incarnation = uuid::Uuid::new_v4().to_string();
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut words: Vec<String> = [
@@ -161,6 +164,7 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
         ["--host", host],
         ["--listen", "127.0.0.1:0"],
         ["--identity", &path(&identity)],
+        ["--targets", &path(&targets)],
         ["--workers", &setting.workers.to_string()],
         ["--port-file", &path(&address_file)],
     ]
@@ -169,22 +173,6 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
     .map(str::to_owned)
     .collect();
     words.insert(0, "shard".to_owned());
-    if let Some(credentials) = setting.target {
-        let mut files = vec![("password", credentials.password.as_str())];
-        files.extend(credentials.username.as_deref().map(|username| ("username", username)));
-        write_private(&target, &files).map_err(failed)?;
-        words.extend(["--target-credentials".to_owned(), path(&target)]);
-    }
-    for (option, folder, secrets) in
-        [("--target-tls", "target-tls", setting.certificates), ("--sentinel-secrets", "sentinel", setting.sentinels)]
-    {
-        if !secrets.files.is_empty() {
-            let folder = place.join(folder);
-            let files: Vec<_> = secrets.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-            write_private(&folder, &files).map_err(failed)?;
-            words.extend([option.to_owned(), path(&folder)]);
-        }
-    }
     Ok(Prepared { words, incarnation, address_file })
 }
 

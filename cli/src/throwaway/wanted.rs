@@ -6,7 +6,7 @@ use redisbench_benchmark::api::Validated;
 use redisbench_wire::plan::{Distribution, Tls, Topology, Transport};
 
 use super::{Authority, ThrowawayError};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, TargetAccess};
 
 /// The default number of a server's databases.
 const DATABASES: u32 = 16;
@@ -69,8 +69,7 @@ impl<'a> Wanted<'a> {
     /// If they are more than one machine should run.
     pub fn of(
         spec: &'a Validated,
-        credentials: Option<&'a Credentials>,
-        sentinel_credentials: Option<&'a Credentials>,
+        access: &'a TargetAccess,
         authority: Option<&'a Authority>,
     ) -> Result<Self, ThrowawayError> {
         let target = &spec.plan.target;
@@ -101,10 +100,10 @@ impl<'a> Wanted<'a> {
             replicas: waited.max(least) as usize,
             addresses: if shape == Shape::Standalone { count } else { 1 },
             databases: DATABASES.max(target.database + 1),
-            credentials,
+            credentials: access.servers.credentials.as_ref(),
             tls,
             master_name: target.master_name.as_deref().unwrap_or_default(),
-            sentinel_credentials,
+            sentinel_credentials: access.sentinels.credentials.as_ref(),
             sentinel_tls,
         })
     }

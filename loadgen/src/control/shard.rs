@@ -166,7 +166,8 @@ impl Shard {
                 self.renew();
                 // A replica may have replaced the failed node. No other event reports that.
                 self.search_again(Again::NodeGone);
-                Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
+                let Some(plan) = self.trial.plan_in_use() else { return };
+                Event::Obstacle(failure::of_connecting(reason, &message, &plan.target))
             }
             EngineEvent::ConnectionLost { message } => {
                 info!(message, "lost a connection");

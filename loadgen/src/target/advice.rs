@@ -91,6 +91,11 @@ pub fn not_resolved(target: &str, endpoint: &str, problem: &str) -> ShardFailure
     )
 }
 
+/// Rewrites a message for a target: it names the first one, as a trial has only one.
+pub fn of_target(target: &Target, said: &ShardFailure) -> ShardFailure {
+    failure(said.reason, &said.message.replace("spec.targets[0]", &target.field()))
+}
+
 /// Rewrites a message for a sentinel: replaces field names by those of sentinels, if the plan sets them.
 pub fn of_sentinels(target: &Target, said: &ShardFailure) -> ShardFailure {
     let mut message = said.message.replace("spec.targets[0].auth", "spec.targets[0].sentinel.auth");
@@ -121,6 +126,14 @@ mod tests {
         );
         assert!(told("NOPERM this user has no permissions").contains("does not allow user default"));
         assert!(told("ERR unheard of").contains("(reply: ERR unheard of)"));
+    }
+
+    #[test]
+    fn fields_are_those_of_the_target() {
+        let second = Target { index: 1, ..redisbench_wire::plan::TrialPlan::basic("cart:6379").target };
+        let refused = refused_credentials("cart", None, &Trouble::Refused("NOAUTH Authentication required.".into()));
+        let message = of_target(&second, &refused).message;
+        assert_eq!(message, "target cart needs a password: set spec.targets[1].auth.secretRef");
     }
 
     #[test]

@@ -75,8 +75,8 @@ impl Shard {
         write("identity/tls.crt", &pair.cert.pem());
         write("identity/tls.key", &pair.signing_key.serialize_pem());
         if let Some((username, password)) = credentials {
-            write("target/username", username);
-            write("target/password", password);
+            write("targets/0/username", username);
+            write("targets/0/password", password);
         }
         for (name, text) in files {
             write(name, text);
@@ -277,12 +277,8 @@ pub fn command(directory: &Path, listen: &str) -> Command {
         .args(["--listen", listen, "--workers", "2", "--log-format", "json"])
         .arg("--identity")
         .arg(directory.join("identity"))
-        .arg("--target-credentials")
-        .arg(directory.join("target"))
-        .arg("--target-tls")
-        .arg(directory.join("target-tls"))
-        .arg("--sentinel-secrets")
-        .arg(directory.join("sentinel"))
+        .arg("--targets")
+        .arg(directory.join("targets"))
         .arg("--port-file")
         .arg(directory.join("port"))
         .stdin(Stdio::null())

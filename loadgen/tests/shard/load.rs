@@ -217,7 +217,7 @@ async fn a_rotated_password_lets_connections_in_again() {
     let mut administrator = redis.connection();
     let mut ask =
         |words: &[&str]| -> redis::Value { redis::cmd(words[0]).arg(&words[1..]).query(&mut administrator).unwrap() };
-    shard.write("target/password", "after");
+    shard.write("targets/0/password", "after");
     ask(&["CONFIG", "SET", "requirepass", "after"]);
     ask(&["CLIENT", "KILL", "TYPE", "normal"]);
     eventually("all connections are back", async || {

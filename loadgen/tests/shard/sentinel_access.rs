@@ -47,7 +47,7 @@ async fn a_failover_is_followed_by_a_password_and_tls_that_only_sentinels_have()
     let own = Sentinels { authenticate: true, transport: Transport::Tls(trusting(Trust::Mounted)) };
     let plan = steady(asking(&format!("localhost:{port}"), Some(own)), 1000, 5);
     let ca = authority.pem();
-    let files = [("sentinel/ca.crt", &*ca), ("sentinel/password", PASSWORD)];
+    let files = [("targets/0/sentinel/ca.crt", &*ca), ("targets/0/sentinel/password", PASSWORD)];
 
     let shard = Shard::start_with(None, &files).await;
     shard.prepared(&plan).await;
@@ -60,15 +60,21 @@ async fn a_failover_is_followed_by_a_password_and_tls_that_only_sentinels_have()
     assert_sent(&snapshot.total);
     assert!(snapshot.total.errors < 500 && replica.calls("get") > 0, "{:?}", snapshot.errors);
 
-    let wrong = [files[0], ("sentinel/password", "guessed")];
+    let wrong = [files[0], ("targets/0/sentinel/password", "guessed")];
     let parts = ["sentinel localhost", "refused the password", "check spec.targets[0].sentinel.auth.secretRef"];
     assert_refused_with(&plan, None, &wrong, FailureReason::AuthenticationFailed, &parts).await;
     let parts = ["the password could not be read", "spec.targets[0].sentinel.auth.secretRef"];
     assert_refused_with(&plan, None, &files[..1], FailureReason::AuthenticationFailed, &parts).await;
     let stranger = Authority::new().pem();
     let parts = ["spec.targets[0].sentinel.transport.tls.caSecretRef", "unknown issuer"];
-    assert_refused_with(&plan, None, &[("sentinel/ca.crt", &*stranger), files[1]], FailureReason::TlsFailed, &parts)
-        .await;
+    assert_refused_with(
+        &plan,
+        None,
+        &[("targets/0/sentinel/ca.crt", &*stranger), files[1]],
+        FailureReason::TlsFailed,
+        &parts,
+    )
+    .await;
     let without = asking(&sentinel.endpoint(), None);
     let parts = ["needs a password: set spec.targets[0].sentinel.auth.secretRef"];
     assert_refused(&without, FailureReason::AuthenticationFailed, &parts).await;
@@ -87,7 +93,7 @@ async fn sentinels_of_servers_within_tls_are_within_it_too_unless_they_are_said_
         format!("{:?}", sentinel.ask(&["SENTINEL", "MASTER", "mymaster"])).contains("bulk-string('\"master\"')")
     });
     let ca = authority.pem();
-    let files = [("target-tls/ca.crt", &*ca)];
+    let files = [("targets/0/ca.crt", &*ca)];
     let within = |mut plan: TrialPlan| {
         let mut tls = trusting(Trust::Mounted);
         // Sentinels name the primary by its address, which is not in its certificate.

@@ -149,7 +149,7 @@ async fn a_private_authority_a_certificate_of_our_own_and_a_user() {
     let _: () = secure.server.ask(&["ACL", "SETUSER", "default", "-set", "-get"]);
     let client = authority.issue("bench");
     let ca = authority.pem();
-    let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", &*client.0), ("target-tls/tls.key", &*client.1)];
+    let files = [("targets/0/ca.crt", &*ca), ("targets/0/tls.crt", &*client.0), ("targets/0/tls.key", &*client.1)];
     let tls = Tls { client_certificate: true, ..trusting(Trust::Mounted) };
     let mut plan = within(Tls { minimum_version: TlsVersion::Tls13, ..tls.clone() }, &secure.endpoint("localhost"));
     plan.target.authenticate = true;
@@ -162,11 +162,11 @@ async fn a_private_authority_a_certificate_of_our_own_and_a_user() {
     let parts = ["spec.targets[0].tls.clientCertificateSecretRef", "does not accept the certificate"];
     let strangers = ["another", "authority of a test"].map(|name| Authority::named(name).issue("bench"));
     for (certificate, key) in &strangers {
-        let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", certificate), ("target-tls/tls.key", key)];
+        let files = [("targets/0/ca.crt", &*ca), ("targets/0/tls.crt", certificate), ("targets/0/tls.key", key)];
         assert_told(&within(tls.clone(), &secure.endpoint("localhost")), &files, &parts).await;
     }
     let stranger = &strangers[0];
-    let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", &*client.0), ("target-tls/tls.key", &*stranger.1)];
+    let files = [("targets/0/ca.crt", &*ca), ("targets/0/tls.crt", &*client.0), ("targets/0/tls.key", &*stranger.1)];
     assert_told(&within(tls, &secure.endpoint("localhost")), &files, &["clientCertificateSecretRef", "key"]).await;
 }
 
@@ -176,16 +176,16 @@ async fn rotated_certificates_let_connections_in_again() {
     let (before, after) = (Authority::new(), Authority::named("another authority"));
     let secure = Secure::start(&before.issue("localhost"), &before, &["--tls-auth-clients", "yes"]);
     let (ca, client) = (before.pem(), before.issue("bench"));
-    let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", &*client.0), ("target-tls/tls.key", &*client.1)];
+    let files = [("targets/0/ca.crt", &*ca), ("targets/0/tls.crt", &*client.0), ("targets/0/tls.key", &*client.1)];
     let tls = Tls { client_certificate: true, ..trusting(Trust::Mounted) };
     let plan = within(tls, &secure.endpoint("localhost"));
     let shard = Shard::start_with(None, &files).await;
     shard.prepared(&plan).await;
 
     let client = after.issue("bench");
-    shard.write("target-tls/ca.crt", &after.pem());
-    shard.write("target-tls/tls.crt", &client.0);
-    shard.write("target-tls/tls.key", &client.1);
+    shard.write("targets/0/ca.crt", &after.pem());
+    shard.write("targets/0/tls.crt", &client.0);
+    shard.write("targets/0/tls.key", &client.1);
     secure.rotate(&after.issue("localhost"), &after);
     let _: u32 = secure.server.ask(&["CLIENT", "KILL", "TYPE", "normal"]);
     eventually("all connections are back", async || {
@@ -201,13 +201,13 @@ async fn rotated_certificates_let_connections_in_again() {
 async fn a_certificate_that_does_not_verify_is_told_before_any_load() {
     let authority = Authority::new();
     let ca = authority.pem();
-    let files = [("target-tls/ca.crt", &*ca)];
+    let files = [("targets/0/ca.crt", &*ca)];
     let secure = Secure::start(&authority.issue("localhost"), &authority, &[]);
     let mounted = trusting(Trust::Mounted);
 
     for name in ["another", "authority of a test"] {
         let other = Authority::named(name).pem();
-        let unknown = [("target-tls/ca.crt", &*other)];
+        let unknown = [("targets/0/ca.crt", &*other)];
         let parts = ["cart", "localhost", "spec.targets[0].tls.caSecretRef", "unknown issuer", "use the CA"];
         assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &unknown, &parts).await;
     }
@@ -221,7 +221,7 @@ async fn a_certificate_that_does_not_verify_is_told_before_any_load() {
 
     let missing = ["spec.targets[0].tls.caSecretRef", "ca.crt could not be read"];
     assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &[], &missing).await;
-    let garbage = [("target-tls/ca.crt", "no certificate")];
+    let garbage = [("targets/0/ca.crt", "no certificate")];
     let parts = ["spec.targets[0].tls.caSecretRef", "has no PEM certificate"];
     assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &garbage, &parts).await;
     secure.assert_unloaded();
@@ -244,7 +244,7 @@ async fn an_older_version_than_allowed_is_refused() {
     let authority = Authority::new();
     let secure = Secure::start(&authority.issue("localhost"), &authority, &["--tls-protocols", "TLSv1.2"]);
     let ca = authority.pem();
-    let files = [("target-tls/ca.crt", &*ca)];
+    let files = [("targets/0/ca.crt", &*ca)];
     let newer = Tls { minimum_version: TlsVersion::Tls13, ..trusting(Trust::Mounted) };
     let parts = ["spec.targets[0].tls.minimumVersion", "lower it"];
     assert_told(&within(newer, &secure.endpoint("localhost")), &files, &parts).await;
@@ -287,5 +287,5 @@ async fn nodes_of_a_cluster_have_names_of_their_own() {
     let ca = authority.pem();
     let mut plan = within(trusting(Trust::Mounted), &secure.endpoint("localhost"));
     plan.target.topology = Topology::Cluster;
-    assert_runs(&plan, None, &[("target-tls/ca.crt", &ca)], &secure.server).await;
+    assert_runs(&plan, None, &[("targets/0/ca.crt", &ca)], &secure.server).await;
 }

@@ -14,14 +14,14 @@ pub const RETRIES: i32 = 3;
 
 /// The Indexed Job whose pods are the run's shards.
 pub fn job(input: &JobInput<'_>) -> Job {
-    let shards = i32::try_from(input.spec.plan.shards).unwrap_or(i32::MAX);
+    let shards = i32::try_from(input.spec().plan.shards).unwrap_or(i32::MAX);
     let mut metadata = input.run.owned(input.run.child_name());
     // Validation refuses keys of ours.
-    metadata.labels.get_or_insert_default().extend(input.spec.shards.job_labels.clone());
+    metadata.labels.get_or_insert_default().extend(input.spec().shards.job_labels.clone());
     Job {
         metadata,
         spec: Some(JobSpec {
-            active_deadline_seconds: i64::try_from(deadline(input.longest).as_secs()).ok(),
+            active_deadline_seconds: i64::try_from(deadline(input.plan.longest()).as_secs()).ok(),
             backoff_limit_per_index: Some(RETRIES),
             completion_mode: Some("Indexed".into()),
             completions: Some(shards),

@@ -8,19 +8,17 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::spec::Placement;
-use redisbench_benchmark::api::target::{SecretRef, TargetSecrets};
+use redisbench_benchmark::api::target::TargetSecrets;
+use redisbench_benchmark::plan::Plan;
 
 use super::{CONTAINER, CONTROL_PORT, JobInput, RUN_LABEL, Run};
 
 const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_PATH: &str = "/etc/redisbench/identity";
-const TARGET_VOLUME: &str = "target";
-const TARGET_PATH: &str = "/etc/redisbench/target";
-const TLS_VOLUME: &str = "target-tls";
-const TLS_PATH: &str = "/etc/redisbench/target-tls";
-const SENTINEL_VOLUME: &str = "sentinel";
-const SENTINEL_PATH: &str = "/etc/redisbench/sentinel";
+const TARGETS_VOLUME: &str = "targets";
+const TARGETS_PATH: &str = "/etc/redisbench/targets";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as in the image.
 const USER: i64 = 65532;
@@ -30,7 +28,7 @@ const SECRET_MODE: i32 = 0o440;
 const GRACE_SECONDS: i64 = 5;
 
 pub(super) fn template(input: &JobInput<'_>) -> PodTemplateSpec {
-    let user = &input.spec.shards.template;
+    let user = &input.spec().shards.template;
     // Ours last, so that users cannot override them.
     let mut labels = user.labels.clone();
     labels.extend(input.run.labels());
@@ -53,7 +51,7 @@ pub(super) fn template(input: &JobInput<'_>) -> PodTemplateSpec {
 }
 
 fn spec(input: &JobInput<'_>) -> PodSpec {
-    let user = &input.spec.shards.template;
+    let user = &input.spec().shards.template;
     PodSpec {
         affinity: affinity(input),
         automount_service_account_token: Some(false),
@@ -85,17 +83,9 @@ fn spec(input: &JobInput<'_>) -> PodSpec {
 fn container(input: &JobInput<'_>) -> Container {
     let mut args = vec!["shard", "--identity", IDENTITY_PATH];
     let mut mounts = vec![(IDENTITY_VOLUME, IDENTITY_PATH)];
-    if input.spec.secrets.credentials.is_some() {
-        args.extend(["--target-credentials", TARGET_PATH]);
-        mounts.push((TARGET_VOLUME, TARGET_PATH));
-    }
-    if !tls_secrets(&input.spec.secrets).is_empty() {
-        args.extend(["--target-tls", TLS_PATH]);
-        mounts.push((TLS_VOLUME, TLS_PATH));
-    }
-    if !input.spec.sentinel_secrets.is_empty() {
-        args.extend(["--sentinel-secrets", SENTINEL_PATH]);
-        mounts.push((SENTINEL_VOLUME, SENTINEL_PATH));
+    if !target_secrets(input.plan).is_empty() {
+        args.extend(["--targets", TARGETS_PATH]);
+        mounts.push((TARGETS_VOLUME, TARGETS_PATH));
     }
     Container {
         name: CONTAINER.into(),
@@ -112,7 +102,7 @@ fn container(input: &JobInput<'_>) -> Container {
             container_port: i32::from(CONTROL_PORT),
             ..ContainerPort::default()
         }]),
-        resources: Some(resources(input.spec.shards.template.resources.as_ref())),
+        resources: Some(resources(input.spec().shards.template.resources.as_ref())),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),
             capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
@@ -169,8 +159,8 @@ fn owned((name, quantity): (&String, &Quantity)) -> (String, Quantity) {
 }
 
 fn affinity(input: &JobInput<'_>) -> Option<Affinity> {
-    let user = input.spec.shards.template.affinity.clone();
-    if input.spec.shards.placement != Placement::OnePerNode {
+    let user = input.spec().shards.template.affinity.clone();
+    if input.spec().shards.placement != Placement::OnePerNode {
         return user;
     }
     let mut affinity = user.unwrap_or_default();
@@ -184,12 +174,12 @@ fn affinity(input: &JobInput<'_>) -> Option<Affinity> {
 }
 
 fn spread(input: &JobInput<'_>) -> Vec<TopologySpreadConstraint> {
-    let mut constraints = input.spec.shards.template.topology_spread_constraints.clone();
+    let mut constraints = input.spec().shards.template.topology_spread_constraints.clone();
     for constraint in &mut constraints {
         // A constraint without a selector matches no pods, which is never intended.
         constraint.label_selector.get_or_insert_with(|| selector(input.run));
     }
-    if constraints.is_empty() && input.spec.shards.placement == Placement::Spread {
+    if constraints.is_empty() && input.spec().shards.placement == Placement::Spread {
         constraints.push(TopologySpreadConstraint {
             label_selector: Some(selector(input.run)),
             max_skew: 1,
@@ -209,62 +199,61 @@ fn selector(run: &Run) -> LabelSelector {
 }
 
 fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
-    let mut volumes = vec![secret_volume(IDENTITY_VOLUME, input.run.child_name(), None)];
-    if let Some(secret_ref) = &input.spec.secrets.credentials {
-        volumes.push(secret_volume(TARGET_VOLUME, secret_ref.name.clone(), Some(login(secret_ref))));
-    }
-    let sentinel = &input.spec.sentinel_secrets;
-    let own = sentinel.credentials.as_ref().map(|secret| project(secret.name.clone(), login(secret)));
-    let sentinel = own.into_iter().chain(tls_secrets(sentinel)).collect();
-    for (name, sources) in [(TLS_VOLUME, tls_secrets(&input.spec.secrets)), (SENTINEL_VOLUME, sentinel)] {
-        if !sources.is_empty() {
-            volumes.push(Volume {
-                name: name.into(),
-                projected: Some(ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(sources) }),
-                ..Volume::default()
-            });
-        }
+    let mut volumes = vec![secret_volume(IDENTITY_VOLUME, input.run.child_name())];
+    let sources = target_secrets(input.plan);
+    if !sources.is_empty() {
+        volumes.push(Volume {
+            name: TARGETS_VOLUME.into(),
+            projected: Some(ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(sources) }),
+            ..Volume::default()
+        });
     }
     volumes
 }
 
-/// The files of a user's name and password.
-fn login(secret: &SecretRef) -> Vec<KeyToPath> {
-    let mut items = vec![item(&secret.password_key, "password")];
-    items.extend(secret.username_key.as_ref().map(|key| item(key, "username")));
-    items
+/// The Secrets of all targets, each in its target's folder, because a pod serves trials of several targets.
+fn target_secrets(plan: &Plan) -> Vec<VolumeProjection> {
+    let of_target = |spec: &Validated| {
+        let target = &spec.plan.target;
+        let servers = projections(&spec.secrets, &target.folder());
+        servers.into_iter().chain(projections(&spec.sentinel_secrets, &target.sentinel_folder()))
+    };
+    plan.by_target().into_iter().flat_map(of_target).collect()
 }
 
-/// The files of a shard's TLS. Authorities and certificate may come from two Secrets, but go into one directory.
-fn tls_secrets(secrets: &TargetSecrets) -> Vec<VolumeProjection> {
-    let authorities =
-        secrets.authorities.as_ref().map(|secret| (secret.name.clone(), vec![item(&secret.key, "ca.crt")]));
-    let certificate = secrets
-        .certificate
-        .as_ref()
-        .map(|secret| (secret.name.clone(), ["tls.crt", "tls.key"].map(|key| item(key, key)).to_vec()));
-    authorities.into_iter().chain(certificate).map(|(name, items)| project(name, items)).collect()
-}
-
-fn project(name: String, items: Vec<KeyToPath>) -> VolumeProjection {
-    VolumeProjection {
-        secret: Some(SecretProjection { name, items: Some(items), optional: None }),
+/// The files of `secrets` in `folder`. Credentials, authorities and certificate may come from three Secrets.
+fn projections(secrets: &TargetSecrets, folder: &str) -> Vec<VolumeProjection> {
+    let credentials = secrets.credentials.as_ref().map(|secret| {
+        let username = secret.username_key.as_deref().map(|key| (key, "username"));
+        let files: Vec<_> = [(secret.password_key.as_str(), "password")].into_iter().chain(username).collect();
+        (&secret.name, files)
+    });
+    let authorities = secrets.authorities.as_ref().map(|secret| (&secret.name, vec![(secret.key.as_str(), "ca.crt")]));
+    let certificate =
+        secrets.certificate.as_ref().map(|secret| (&secret.name, vec![("tls.crt", "tls.crt"), ("tls.key", "tls.key")]));
+    let all = credentials.into_iter().chain(authorities).chain(certificate);
+    all.map(|(name, files)| VolumeProjection {
+        secret: Some(SecretProjection {
+            name: name.clone(),
+            items: Some(files.into_iter().map(|(key, file)| item(key, format!("{folder}/{file}"))).collect()),
+            optional: None,
+        }),
         ..VolumeProjection::default()
-    }
+    })
+    .collect()
 }
 
-fn item(key: &str, path: &str) -> KeyToPath {
-    KeyToPath { key: key.to_owned(), path: path.to_owned(), mode: None }
+fn item(key: &str, path: String) -> KeyToPath {
+    KeyToPath { key: key.to_owned(), path, mode: None }
 }
 
-fn secret_volume(name: &str, secret: String, items: Option<Vec<KeyToPath>>) -> Volume {
+fn secret_volume(name: &str, secret: String) -> Volume {
     Volume {
         name: name.into(),
         secret: Some(SecretVolumeSource {
             secret_name: Some(secret),
             default_mode: Some(SECRET_MODE),
-            items,
-            optional: None,
+            ..SecretVolumeSource::default()
         }),
         ..Volume::default()
     }

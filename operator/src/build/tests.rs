@@ -14,8 +14,7 @@ fn run() -> Run {
 fn job_of(change: Value) -> Value {
     let benchmark = benchmark(change);
     let plan = compile(&benchmark.spec, "cart").unwrap();
-    let (spec, longest) = (plan.largest(), plan.longest());
-    let job: Job = job(&JobInput { run: &run(), spec, longest, image: "loadgen:1", pull_policy: "Never" });
+    let job: Job = job(&JobInput { run: &run(), plan: &plan, image: "loadgen:1", pull_policy: "Never" });
     serde_json::to_value(job).unwrap()
 }
 
@@ -104,7 +103,8 @@ fn pods_are_restricted() {
     assert_eq!(container["readOnlyRootFilesystem"], true);
     assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
     for volume in pod["volumes"].as_array().unwrap() {
-        assert!(volume["secret"].is_object(), "{volume}");
+        let sources = volume["projected"]["sources"].as_array().cloned().unwrap_or_else(|| vec![volume.clone()]);
+        assert!(sources.iter().all(|source| source["secret"].is_object()), "{volume}");
     }
 }
 
@@ -112,14 +112,19 @@ fn pods_are_restricted() {
 fn credentials_are_mounted_and_nowhere_else() {
     let job = job_of(json!({}));
     assert_eq!(
-        at(&job, "/volumes/1/secret"),
-        &json!({"secretName": "redis-auth", "defaultMode": 0o440, "items": [
-            {"key": "secret", "path": "password"}, {"key": "user", "path": "username"}]})
+        at(&job, "/volumes/1"),
+        &json!({"name": "targets", "projected": {"defaultMode": 0o440, "sources": [
+            {"secret": {"name": "redis-auth", "items": [
+                {"key": "secret", "path": "0/password"}, {"key": "user", "path": "0/username"}]}}]}})
     );
-    assert_eq!(at(&job, "/volumes/0/secret/secretName"), "cart-89abcdef");
+    assert_eq!(at(&job, "/volumes/0/secret"), &json!({"secretName": "cart-89abcdef", "defaultMode": 0o440}));
     assert_eq!(
         at(&job, "/containers/0/args"),
-        &json!(["shard", "--identity", "/etc/redisbench/identity", "--target-credentials", "/etc/redisbench/target"])
+        &json!(["shard", "--identity", "/etc/redisbench/identity", "--targets", "/etc/redisbench/targets"])
+    );
+    assert_eq!(
+        at(&job, "/containers/0/volumeMounts/1"),
+        &json!({"name": "targets", "mountPath": "/etc/redisbench/targets", "readOnly": true})
     );
     let without = job_of(json!({"spec": {"targets": [
         {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}]}}));
@@ -135,14 +140,12 @@ fn certificates_are_mounted_in_one_folder() {
     };
     let job = job_of(target(json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": {"name": "client"}})));
     assert_eq!(
-        at(&job, "/volumes/1"),
-        &json!({"name": "target-tls", "projected": {"defaultMode": 0o440, "sources": [
-            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        at(&job, "/volumes/1/projected/sources"),
+        &json!([
+            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "0/ca.crt"}]}},
             {"secret": {"name": "client", "items": [
-                {"key": "tls.crt", "path": "tls.crt"}, {"key": "tls.key", "path": "tls.key"}]}}]}})
+                {"key": "tls.crt", "path": "0/tls.crt"}, {"key": "tls.key", "path": "0/tls.key"}]}}])
     );
-    assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/target-tls");
-    assert_eq!(at(&job, "/containers/0/args/3"), "--target-tls");
     let job = job_of(target(json!({"insecureSkipVerify": true})));
     assert_eq!(at(&job, "/volumes").as_array().unwrap().len(), 1);
 }
@@ -156,15 +159,38 @@ fn what_sentinels_want_of_their_own_is_mounted_in_one_folder() {
     let job = job_of(target(json!({"masterName": "mymaster", "auth": {"secretRef": {"name": "watch"}},
         "transport": {"type": "TLS", "tls": {"caSecretRef": {"name": "ca"}}}})));
     assert_eq!(
-        at(&job, "/volumes/1"),
-        &json!({"name": "sentinel", "projected": {"defaultMode": 0o440, "sources": [
-            {"secret": {"name": "watch", "items": [{"key": "password", "path": "password"}]}},
-            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}})
+        at(&job, "/volumes/1/projected/sources"),
+        &json!([
+            {"secret": {"name": "watch", "items": [{"key": "password", "path": "0/sentinel/password"}]}},
+            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "0/sentinel/ca.crt"}]}}])
     );
-    assert_eq!(at(&job, "/containers/0/args/3"), "--sentinel-secrets");
-    assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/sentinel");
     let job = job_of(target(json!({"masterName": "mymaster", "transport": {"type": "Plain"}})));
     assert_eq!(at(&job, "/volumes").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn each_target_has_a_folder_of_its_own_secrets() {
+    let login = |name: &str, key: &str| json!({"secretRef": {"name": name, "passwordKey": key}});
+    let job = job_of(json!({"spec": {
+        "targets": [
+            {"name": "plain", "type": "Standalone", "endpoints": ["redis:6379"], "auth": login("login", "plain")},
+            {"name": "open", "type": "Standalone", "endpoints": ["open:6379"]},
+            {"name": "tls", "type": "Sentinel", "endpoints": ["sentinel:26379"], "auth": login("login", "tls"),
+                "tls": {"caSecretRef": {"name": "ca"}},
+                "sentinel": {"masterName": "mymaster", "auth": login("watch", "password")}},
+        ],
+        "comparison": {"baseline": "plain"},
+        "repeats": {"count": 5},
+    }}));
+    assert_eq!(
+        at(&job, "/volumes/1/projected/sources"),
+        &json!([
+            {"secret": {"name": "login", "items": [{"key": "plain", "path": "0/password"}]}},
+            {"secret": {"name": "login", "items": [{"key": "tls", "path": "2/password"}]}},
+            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "2/ca.crt"}]}},
+            {"secret": {"name": "watch", "items": [{"key": "password", "path": "2/sentinel/password"}]}}])
+    );
+    assert_eq!(at(&job, "/volumes").as_array().unwrap().len(), 2);
 }
 
 #[test]

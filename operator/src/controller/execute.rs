@@ -173,8 +173,7 @@ impl Executor<'_> {
         let secret = build::secret(self.run, &self.credential()?);
         let input = JobInput {
             run: self.run,
-            spec: plan.largest(),
-            longest: plan.longest(),
+            plan,
             image: if plan.needs_clients() { &settings.clients_image } else { &settings.image },
             pull_policy: &settings.pull_policy,
         };

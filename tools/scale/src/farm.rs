@@ -87,8 +87,7 @@ impl Farm {
         let address = SocketAddr::new(address, PORT);
         let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
         // The target has no secrets.
-        let none = PathBuf::new();
-        let mounts = Mounts { credentials: none.clone(), tls: none.clone(), sentinels: none };
+        let mounts = Mounts { targets: PathBuf::new() };
         let settings = Settings { identity, mounts, workers: 1, spawn: driver::spawn };
         let terminated = CancellationToken::new();
         self.shards.insert(uid, terminated.clone());

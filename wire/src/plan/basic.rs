@@ -17,6 +17,7 @@ impl TrialPlan {
             shards: 1,
             target: Target {
                 name: "redis".into(),
+                index: 0,
                 topology: Topology::Standalone,
                 endpoints: vec![endpoint.into()],
                 database: 0,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Target {
     /// The name in the benchmark's spec.
     pub name: String,
+    /// The place in the benchmark's `spec.targets`, from 0.
+    #[serde(default)]
+    pub index: u32,
     /// The topology that it must have.
     pub topology: Topology,
     /// `host:port`, at least one. For a standalone server the first is used; for a cluster or sentinels, any that answers; for a pool,
@@ -30,7 +33,7 @@ pub struct Target {
     pub protocol: Protocol,
     /// The database to select. Always 0 for a cluster.
     pub database: u32,
-    /// Whether to authenticate with the credentials mounted into the shard, which are never in the plan.
+    /// Whether to authenticate with the credentials in [`Target::folder`], which are never in the plan.
     pub authenticate: bool,
     /// TLS settings of every server. None connects in plain text.
     pub tls: Option<Tls>,
@@ -40,8 +43,8 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sentinels {
-    /// Whether sentinels have credentials of their own, mounted beside those of the servers. If not, a sentinel that requires a password
-    /// gets that of the servers.
+    /// Whether sentinels have credentials of their own, in [`Target::sentinel_folder`]. If not, a sentinel that requires a password gets
+    /// that of the servers.
     pub authenticate: bool,
     /// How to connect to sentinels.
     pub transport: Transport,
@@ -70,6 +73,22 @@ pub struct AddressMapping {
 }
 
 impl Target {
+    /// The folder of its secrets in the directory that is mounted into the shard: `username`, `password`, `ca.crt`, `tls.crt` and
+    /// `tls.key`, as far as the plan requires them.
+    pub fn folder(&self) -> String {
+        self.index.to_string()
+    }
+
+    /// The same for the sentinels' own secrets.
+    pub fn sentinel_folder(&self) -> String {
+        format!("{}/sentinel", self.index)
+    }
+
+    /// The field of the benchmark's spec that holds it, for messages.
+    pub fn field(&self) -> String {
+        format!("spec.targets[{}]", self.index)
+    }
+
     /// Whether a request's key determines the server that gets it, so that all keys of a command must be in one slot.
     pub fn is_keyed(&self) -> bool {
         match self.topology {

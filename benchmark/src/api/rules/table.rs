@@ -518,19 +518,7 @@ fn clients() -> Vec<Rule> {
 }
 
 fn comparison() -> Vec<Rule> {
-    let same = |field: &str| {
-        let (own, first) = (format!("target.{field}"), format!("self.targets[0].{field}"));
-        format!("has({own}) == has({first}) && (!has({own}) || {own} == {first})")
-    };
-    let same = format!("{} && {}", same("auth"), same("tls"));
     vec![
-        Rule::new(
-            SPEC,
-            "targets",
-            format!("self.targets.all(target, {same})"),
-            "must all have the same auth and tls, because all shards of a run share one set of Secrets: change those of %s",
-        )
-        .showing([&format!("self.targets.filter(target, !({same}))[0].name")]),
         Rule::new(
             SPEC,
             "comparison",

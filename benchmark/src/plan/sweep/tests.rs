@@ -260,6 +260,37 @@ fn targets_take_turns() {
 }
 
 #[test]
+fn each_target_has_its_own_credentials_and_tls() {
+    let mut change = two_targets(&json!({"baseline": "direct"}));
+    change["targets"][0]["auth"] = json!({"secretRef": {"name": "of-direct"}});
+    change["targets"][1]["auth"] = json!({"secretRef": {"name": "of-proxy"}});
+    change["targets"][1]["tls"] = json!({"caSecretRef": {"name": "ca"}});
+    let check = |plan: &Plan| {
+        for trial in plan.trials() {
+            let target = &trial.spec.plan.target;
+            let index = u32::from(trial.kind.target.as_deref() == Some("proxy"));
+            assert_eq!((target.index, target.folder(), target.tls.is_some()), (index, index.to_string(), index == 1));
+        }
+        let secrets: Vec<_> = plan.by_target().into_iter().map(|spec| &spec.secrets).collect();
+        let names: Vec<_> = secrets.iter().filter_map(|one| one.credentials.as_ref()).map(|one| &one.name).collect();
+        assert_eq!(names, ["of-direct", "of-proxy"]);
+        assert_eq!(secrets.iter().map(|one| one.authorities.is_some()).collect::<Vec<_>>(), [false, true]);
+    };
+    check(&plan(&change));
+    let hash = plan(&change).hash().to_owned();
+    let mut presets = change.clone();
+    presets["workload"] = json!({"operations": null, "preset": ["set", "get"]});
+    check(&plan(&presets));
+    let mut searched = change.clone();
+    searched["load"] = json!({"type": "OpenLoop", "connections": 8, "warmup": "2s", "duration": null});
+    searched["search"] = json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}});
+    check(&plan(&searched));
+    // The order of the targets is the order of their folders.
+    change["targets"].as_array_mut().unwrap().reverse();
+    assert_ne!(plan(&change).hash(), hash);
+}
+
+#[test]
 fn each_setting_of_a_sweep_is_compared_in_one_go() {
     let mut change = two_targets(&json!({"baseline": "direct"}));
     change["sweep"] = json!([{"field": "load.pipeline", "values": [1, 10]}]);
