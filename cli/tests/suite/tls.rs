@@ -1,28 +1,38 @@
 //! TLS to the target with `local`: from the Secrets in the manifest to the verdict.
 
+use redisbench_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 
 use crate::support::{Run, list, number, secure};
 
+/// A benchmark of `spec`, with GETs of a hundred keys.
+fn of_gets(mut spec: Value) -> Value {
+    spec["workload"] = json!({"operations": [{"name": "get", "command": "GET __key__"}], "keys": {"count": 100}});
+    let metadata = json!({"name": "secure"});
+    json!({"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": metadata, "spec": spec})
+}
+
+fn secret(name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
+}
+
+/// `documents` in one file with the Secrets of an authority and of a client that it trusts.
+fn with_certificates(documents: Vec<Value>, certificate: &str, key: &str) -> String {
+    let certificates = [
+        secret("ca", &json!({"ca.crt": certificate})),
+        secret("client", &json!({"tls.crt": certificate, "tls.key": key})),
+    ];
+    let documents = certificates.into_iter().chain(documents).map(|document| document.to_string());
+    documents.collect::<Vec<_>>().join("\n---\n")
+}
+
 /// A benchmark with the Secrets that it refers to.
 fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {
-    let benchmark = json!({
-        "apiVersion": "redisbench.dev/v1alpha1",
-        "kind": "RedisBenchmark",
-        "metadata": {"name": "secure"},
-        "spec": {
-            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("localhost:{port}")], "tls": tls}],
-            "workload": {"operations": [{"name": "get", "command": "GET __key__"}], "keys": {"count": 100}},
-            "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s"},
-        },
-    });
-    let secret = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
-    let documents = [
-        secret("ca", json!({"ca.crt": certificate})),
-        secret("client", json!({"tls.crt": certificate, "tls.key": key})),
-        benchmark,
-    ];
-    documents.map(|document| document.to_string()).join("\n---\n")
+    let benchmark = of_gets(json!({
+        "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("localhost:{port}")], "tls": tls}],
+        "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s"},
+    }));
+    with_certificates(vec![benchmark], certificate, key)
 }
 
 #[test]
@@ -63,4 +73,57 @@ fn a_certificate_of_somebody_else_fails_the_run() {
     let message = failed["message"].as_str().unwrap();
     assert!(message.contains("spec.targets[0].tls.caSecretRef") && message.contains("unknown issuer"), "{message}");
     assert_eq!(redis.calls("get"), 0);
+}
+
+/// Five trials of 200 requests for each of two targets.
+#[test]
+fn targets_with_passwords_and_tls_of_their_own_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let (encrypted, port, certificate, key) = secure(directory.path(), &["--requirepass", "password-of-tls"]);
+    let plain = RedisServer::start(&["--requirepass", "password-of-plain"]);
+    let text = |password: &str| {
+        let login = |name: &str| json!({"secretRef": {"name": name}});
+        let tls = json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": {"name": "client"}});
+        let benchmark = of_gets(json!({
+            "targets": [
+                {"name": "plain", "type": "Standalone", "endpoints": [plain.endpoint()], "auth": login("of-plain")},
+                {"name": "tls", "type": "Standalone", "endpoints": [format!("localhost:{port}")],
+                    "auth": login("of-tls"), "tls": tls},
+            ],
+            "comparison": {"baseline": "plain"},
+            "repeats": {"count": 5},
+            "load": {"type": "ClosedLoop", "connections": 2, "requests": 200, "warmup": "0s",
+                "timeouts": {"request": "30s"}},
+        }));
+        let of = |name: &str, password: &str| secret(name, &json!({"password": password}));
+        let documents = vec![of("of-plain", "password-of-plain"), of("of-tls", password), benchmark];
+        with_certificates(documents, &certificate, &key)
+    };
+    let both_are_measured = |arguments: &[&str]| {
+        let finished = Run::local(&text("password-of-tls"), arguments).finish();
+        let status = finished.succeeded();
+        assert!(["Valid", "Degraded"].iter().any(|value| status["verdict"]["value"] == *value), "{status:#}");
+        for target in ["plain", "tls"] {
+            let own = list(&status["trials"]).iter().filter(|line| line["target"] == target);
+            let succeeded: Vec<u64> = own.map(|line| number(&line["requests"]["succeeded"])).collect();
+            assert_eq!(succeeded, [200; 5], "{target}: {status:#}");
+        }
+        let printed = format!("{}{}", finished.object, finished.stderr);
+        assert!(!printed.contains("password-of") && !printed.contains(key.lines().nth(1).unwrap()));
+        finished
+    };
+    both_are_measured(&[]);
+    assert_eq!((plain.calls("get"), encrypted.calls("get")), (1_000, 1_000));
+
+    let throwaway = both_are_measured(&["--with-redis"]).stderr;
+    for started in ["plain: using a throwaway redis-server at", "tls: using a throwaway redis-server, with TLS from"] {
+        assert!(throwaway.contains(&format!("target {started}")), "{throwaway}");
+    }
+    assert!(!throwaway.contains("equal servers"), "{throwaway}");
+
+    let refused = Run::local(&text("password-of-plain"), &[]).finish();
+    let failed = refused.condition("Failed");
+    let message = failed["message"].as_str().unwrap();
+    assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("AuthenticationFailed")), "{message}");
+    assert!(message.contains("target tls ") && message.contains("spec.targets[1].auth.secretRef"), "{message}");
 }
