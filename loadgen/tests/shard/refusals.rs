@@ -62,6 +62,24 @@ async fn a_login_that_does_not_fit() {
     }
 }
 
+/// One shard serves trials of several targets.
+#[tokio::test]
+async fn the_secrets_are_those_of_the_plans_target() {
+    let redis = RedisServer::start(&["--requirepass", "of-second"]);
+    let files = [("targets/0/password", "of-first"), ("targets/1/password", "of-second")];
+    let shard = Shard::start_with(None, &files).await;
+    let mut plan = authenticated(&redis.endpoint());
+    plan.target.index = 1;
+    let snapshot = shard.run_plan(&plan).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
+    plan.target.index = 0;
+    let parts = ["check spec.targets[0].auth.secretRef"];
+    assert_refused_with(&plan, None, &files, FailureReason::AuthenticationFailed, &parts).await;
+    plan.target.index = 2;
+    let parts = ["could not be read", "keys of spec.targets[2].auth.secretRef"];
+    assert_refused_with(&plan, None, &files, FailureReason::AuthenticationFailed, &parts).await;
+}
+
 #[tokio::test]
 async fn user_without_permission() {
     let redis = RedisServer::start(&[]);

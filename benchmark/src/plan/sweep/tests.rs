@@ -277,17 +277,13 @@ fn each_target_has_its_own_credentials_and_tls() {
         assert_eq!(secrets.iter().map(|one| one.authorities.is_some()).collect::<Vec<_>>(), [false, true]);
     };
     check(&plan(&change));
-    let hash = plan(&change).hash().to_owned();
     let mut presets = change.clone();
     presets["workload"] = json!({"operations": null, "preset": ["set", "get"]});
     check(&plan(&presets));
-    let mut searched = change.clone();
+    let mut searched = change;
     searched["load"] = json!({"type": "OpenLoop", "connections": 8, "warmup": "2s", "duration": null});
     searched["search"] = json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}});
     check(&plan(&searched));
-    // The order of the targets is the order of their folders.
-    change["targets"].as_array_mut().unwrap().reverse();
-    assert_ne!(plan(&change).hash(), hash);
 }
 
 #[test]
