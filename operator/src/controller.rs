@@ -10,6 +10,7 @@ mod error;
 mod execute;
 pub mod observe;
 pub mod observed;
+pub mod pod_store;
 pub mod status;
 mod step;
 mod throttle;

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::DeserializeGuard;
 use kube::runtime::events::{Recorder, Reporter};
@@ -14,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::cache::Cache;
 use super::observe::Reads;
+use super::pod_store::PodStore;
 use crate::environment::Environment;
 use crate::metrics::OperatorMetrics;
 use crate::tasks::TaskRegistry;
@@ -83,7 +83,7 @@ impl Context {
         settings: Settings,
         environment: Environment,
         tasks: TaskRegistry,
-        (jobs, pods): (Store<Job>, Store<Pod>),
+        (jobs, pods): (Store<Job>, PodStore),
         wake: mpsc::Sender<ObjectRef<Guarded>>,
     ) -> Self {
         let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some("simulated".into()) };

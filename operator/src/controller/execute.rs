@@ -148,7 +148,7 @@ impl Executor<'_> {
                 }
             }
             Action::DeletePod { incarnation } => {
-                if let Some(name) = self.context.reads.pod_name(incarnation) {
+                if let Some(name) = self.context.reads.pod_name(self.run, incarnation) {
                     applier.delete_pod(&name, incarnation).await?;
                 }
             }

@@ -24,7 +24,8 @@ use redisbench_wire::limits;
 use super::apply::{ApplyError, call};
 use super::cache::Cache;
 use super::observed::{JobView, Observed, has_started};
-use crate::build::{RUN_LABEL, Run};
+use super::pod_store::PodStore;
+use crate::build::Run;
 use crate::tasks::{ConductTask, TaskRegistry};
 
 pub(super) use pods::strip;
@@ -41,7 +42,7 @@ pub struct Reads {
     pub client: Client,
     pub jobs: Store<Job>,
     /// Without the fields that `strip` removes.
-    pub pods: Store<Pod>,
+    pub pods: PodStore,
 }
 
 /// The caches did not fill in time.
@@ -100,13 +101,8 @@ impl Reads {
     ) -> Observed {
         let key = ObjectRef::new(&run.child_name()).within(&run.namespace);
         let job = self.jobs.get(&key).filter(|job| run.owns(&**job));
-        let of_run = |pod: &Pod| {
-            pod.metadata.namespace.as_deref() == Some(&run.namespace) && pod.labels().get(RUN_LABEL) == Some(&run.id)
-        };
-        let pods = self.pods.state_filter(of_run);
-        let mut pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
-        // The cache is unordered.
-        pods.sort_by_key(|pod| &pod.metadata.name);
+        let pods = self.pods.of_run(run);
+        let pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
         let view = job.as_deref().map(JobView::of);
         let trial = benchmark.status.as_ref().and_then(|status| status.trial.as_ref());
         let epoch = benchmark.status.as_ref().and_then(|status| status.conductor_epoch);
@@ -143,9 +139,10 @@ impl Reads {
         Observed { job: view, presence, left_pods, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
     }
 
-    /// The name of the pod with this UID.
-    pub fn pod_name(&self, uid: &str) -> Option<String> {
-        self.pods.find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
+    /// The name of the pod of `run` with this UID.
+    pub fn pod_name(&self, run: &Run, uid: &str) -> Option<String> {
+        let pods = self.pods.of_run(run);
+        pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
     }
 
     /// The benchmark of this name, if it exists.

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 
 use super::apply::ApplyError;
 use super::observe::Reads;
+use super::pod_store::{self, PodWriter};
 use super::status::strip_finished;
 use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
 use crate::environment::Compute;
@@ -33,7 +34,7 @@ struct World {
     server: FakeServer,
     context: Arc<Context>,
     jobs: Writer<Job>,
-    pods: Writer<Pod>,
+    pods: PodWriter,
     _woken: mpsc::Receiver<ObjectRef<Guarded>>,
 }
 
@@ -42,12 +43,12 @@ impl World {
         let server = FakeServer::default();
         let client = server.client();
         let (job_store, mut jobs) = store();
-        let (pod_store, mut pods) = store();
+        let (cached_pods, mut pods) = pod_store::store();
         jobs.apply_watcher_event(&Event::InitDone);
         pods.apply_watcher_event(&Event::InitDone);
         let (wake, woken) = mpsc::channel(8);
         let shared = Shared::of_test(client.clone());
-        let context = Context { reads: Reads { client, jobs: job_store, pods: pod_store }, shared, wake };
+        let context = Context { reads: Reads { client, jobs: job_store, pods: cached_pods }, shared, wake };
         Self { server, context: Arc::new(context), jobs, pods, _woken: woken }
     }
 

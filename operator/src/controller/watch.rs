@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::context::{Context, Guarded, Shared};
 use super::observe::{Reads, strip};
+use super::pod_store::{self, PodWriter};
 use super::status::strip_finished;
 use super::step::{reconcile, retry};
 use super::throttle::throttled;
@@ -71,11 +72,17 @@ impl Scope {
 
     pub async fn run(self, shared: Shared) {
         let client = shared.client.clone();
-        let (jobs, job_writer) = store::<Job>();
-        let (pods, pod_writer) = store::<Pod>();
+        let (jobs, mut job_writer) = store::<Job>();
+        let (pods, pod_writer) = pod_store::store();
         let (wake, woken) = mpsc::channel(WAKES);
         let queue = futures::stream::select_all([
-            related(self.api(&client), job_writer, without_managers, self.counted(&shared, "jobs")).boxed(),
+            related::<Job>(
+                self.api(&client),
+                move |event| job_writer.apply_watcher_event(event),
+                without_managers,
+                self.counted(&shared, "jobs"),
+            )
+            .boxed(),
             of_pods(self.api(&client), pod_writer, self.counted(&shared, "pods")),
             futures::stream::unfold(woken, async |mut woken| Some((Ok(woken.recv().await?), woken)))
                 .map(|item: Result<ObjectRef<Guarded>, watcher::Error>| item.map(ReconcileRequest::from))
@@ -143,20 +150,21 @@ fn strip_benchmark(object: &mut Guarded) {
 /// Like [`related`], for pods, and throttled.
 fn of_pods(
     api: Api<Pod>,
-    writer: Writer<Pod>,
+    mut writer: PodWriter,
     count: impl Fn(bool) + Send + 'static,
 ) -> BoxStream<'static, Result<ReconcileRequest<Guarded>, watcher::Error>> {
-    throttled(related(api, writer, strip, count).boxed(), POD_INTERVAL).boxed()
+    let cache = move |event: &Event<Pod>| writer.apply_watcher_event(event);
+    throttled(related(api, cache, strip, count).boxed(), POD_INTERVAL).boxed()
 }
 
 fn without_managers(job: &mut Job) {
     job.metadata.managed_fields = None;
 }
 
-/// Watches children of benchmarks, caches what `reduce` leaves of them, and triggers reconciliations of their benchmarks.
+/// Watches children of benchmarks, gives `cache` what `reduce` leaves of them, and triggers reconciliations of their benchmarks.
 fn related<K>(
     api: Api<K>,
-    writer: Writer<K>,
+    mut cache: impl FnMut(&Event<K>) + Send,
     reduce: impl FnMut(&mut K) + Send,
     count: impl Fn(bool) + Send,
 ) -> impl Stream<Item = Result<ReconcileRequest<Guarded>, watcher::Error>> + Send
@@ -166,8 +174,12 @@ where
     let stream = watcher(api, watcher::Config::default().labels(RUN_LABEL))
         .default_backoff()
         .modify(reduce)
-        .reflect(writer)
-        .inspect(move |event| count(event.is_ok()))
+        .inspect(move |event| {
+            count(event.is_ok());
+            if let Ok(event) = event {
+                cache(event);
+            }
+        })
         .touched_objects();
     trigger_with(stream, |object: K| {
         let name = object.labels().get(BENCHMARK_LABEL).cloned();
@@ -244,7 +256,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pods_are_cached_stripped_and_their_events_are_throttled() {
-        let (pods, writer) = store::<Pod>();
+        let (pods, writer) = pod_store::store();
         let mut requests = of_pods(Api::all(listing(&["a", "b", "c"].map(shard))), writer, |_| ());
         let (began, mut served) = (Instant::now(), Vec::new());
         while let Ok(Some(request)) = timeout(10 * POD_INTERVAL, requests.next()).await {
@@ -252,7 +264,7 @@ mod tests {
             served.push(began.elapsed() >= POD_INTERVAL);
         }
         assert_eq!(served, [false, true]);
-        let cached = pods.state();
+        let cached = pods.of_run(&run());
         assert_eq!(cached.len(), 3);
         for pod in cached {
             assert_eq!(pod.labels()[RUN_LABEL], run().id);

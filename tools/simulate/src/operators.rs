@@ -1,20 +1,19 @@
 //! Operators: the real reconciler and conducting tasks, on caches with delays.
 
-use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
-use kube::Resource;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::controller::{Config, ReconcileRequest, applier};
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{Lookup, ObjectRef, store};
+use kube::runtime::reflector::{ObjectRef, store};
 use kube::runtime::watcher::Event;
 use redisbench_benchmark::conductor::WallClock;
 use redisbench_operator::build::Run;
-use redisbench_operator::controller::{Context, Guarded, Settings, reconcile, retry};
+use redisbench_operator::controller::{Context, Guarded, Settings, pod_store, reconcile, retry};
 use redisbench_operator::environment::{Compute, Environment};
 use redisbench_operator::tasks::TaskRegistry;
 use redisbench_operator::telemetry::chain;
@@ -132,9 +131,9 @@ impl Operator {
             chance: Arc::new(move || rng.number()),
             compute: Compute::Here,
         };
-        let (jobs, job_writer) = store();
-        let (pods, pod_writer) = store();
-        let (benchmarks, benchmark_writer) = store::<Guarded>();
+        let (jobs, mut job_writer) = store::<Job>();
+        let (pods, mut pod_writer) = pod_store::store();
+        let (benchmarks, mut benchmark_writer) = store::<Guarded>();
         let (wake, woken) = mpsc::channel(1024);
         let settings = Settings {
             image: "loadgen".into(),
@@ -161,11 +160,14 @@ impl Operator {
             }
             ready(())
         });
+        let cache_benchmarks = move |event: &Event<Guarded>| benchmark_writer.apply_watcher_event(event);
+        let cache_jobs = move |event: &Event<Job>| job_writer.apply_watcher_event(event);
+        let cache_pods = move |event: &Event<Pod>| pod_writer.apply_watcher_event(event);
         let tasks = vec![
             tokio::spawn(freezer.host(control)).abort_handle(),
-            inform(world, &freezer, Kind::Benchmarks, benchmark_writer, &wake, Some(registry.clone())),
-            inform(world, &freezer, Kind::Jobs, job_writer, &wake, None),
-            inform(world, &freezer, Kind::Pods, pod_writer, &wake, None),
+            inform(world, &freezer, Kind::Benchmarks, cache_benchmarks, &wake, Some(registry.clone())),
+            inform(world, &freezer, Kind::Jobs, cache_jobs, &wake, None),
+            inform(world, &freezer, Kind::Pods, cache_pods, &wake, None),
         ];
         Self { name, freezer, registry, tasks }
     }
@@ -180,12 +182,12 @@ fn inform<K>(
     world: &Arc<World>,
     freezer: &Arc<Freezer>,
     kind: Kind,
-    mut writer: Writer<K>,
+    mut cache: impl FnMut(&Event<K>) + Send + 'static,
     wake: &mpsc::Sender<ObjectRef<Guarded>>,
     registry: Option<TaskRegistry>,
 ) -> AbortHandle
 where
-    K: Resource<DynamicType = ()> + Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: DeserializeOwned + Send + 'static,
 {
     let (world, wake, own) = (world.clone(), wake.clone(), freezer.clone());
     let keep = async move {
@@ -199,11 +201,11 @@ where
             if let Some(registry) = &registry {
                 forget_absent(registry, &there);
             }
-            writer.apply_watcher_event(&Event::Init);
+            cache(&Event::Init);
             for object in there.iter().filter_map(read::<K>) {
-                writer.apply_watcher_event(&Event::InitApply(object));
+                cache(&Event::InitApply(object));
             }
-            writer.apply_watcher_event(&Event::InitDone);
+            cache(&Event::InitDone);
             loop {
                 let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
                 let Some(change) = changes.recv().await else { return };
@@ -214,7 +216,7 @@ where
                 match change {
                     Change::Applied(object) => {
                         if let Some(object) = read(&object) {
-                            writer.apply_watcher_event(&Event::Apply(object));
+                            cache(&Event::Apply(object));
                         }
                     }
                     Change::Deleted(object) => {
@@ -222,7 +224,7 @@ where
                             registry.forget(uid);
                         }
                         if let Some(object) = read(&object) {
-                            writer.apply_watcher_event(&Event::Delete(object));
+                            cache(&Event::Delete(object));
                         }
                     }
                 }
