@@ -9,8 +9,10 @@ pub(super) mod events;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::future::ready;
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -29,6 +31,8 @@ use crate::client;
 
 /// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(15);
+/// Concurrent deletions of a run's pods. One by one, thousands would take longer than a reconciliation may.
+const DELETIONS: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -229,12 +233,14 @@ impl Applier<'_> {
         self.delete::<Job>("Job", &name, Some(job)).await
     }
 
-    /// Deletes a shard's pod.
+    /// Deletes pods of shards, given by name and UID. A refused deletion does not keep the others from being tried.
     ///
     /// # Errors
-    /// If the API server refuses.
-    pub async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), ApplyError> {
-        self.delete::<Pod>("Pod", name, Some(uid)).await
+    /// The first refusal of the API server.
+    pub async fn delete_pods(&self, pods: &[(String, String)]) -> Result<(), ApplyError> {
+        let deletions: Vec<_> = pods.iter().map(|(name, uid)| self.delete::<Pod>("Pod", name, Some(uid))).collect();
+        let tried = stream::iter(deletions).buffer_unordered(DELETIONS);
+        tried.fold(Ok(()), |all, one| ready(all.and(one))).await
     }
 
     /// Deletes the benchmark itself.
@@ -267,7 +273,50 @@ impl Applier<'_> {
 mod tests {
     use super::*;
     use crate::build::artifact;
-    use crate::testing::FakeServer;
+    use crate::testing::{FakeServer, Fault, How, run};
+
+    const PODS: &str = "/api/v1/namespaces/perf/pods";
+
+    /// Stores 40 pods on `server`. Returns their names and UIDs.
+    fn forty(server: &FakeServer) -> Vec<(String, String)> {
+        let pod = |index| (format!("p-{index}"), format!("uid-{index}"));
+        let pods: Vec<_> = (10..50).map(pod).collect();
+        for (name, uid) in &pods {
+            server.put(&format!("{PODS}/{name}"), json!({"metadata": {"name": name, "uid": uid}}));
+        }
+        pods
+    }
+
+    fn deletion(path: &'static str, how: How) -> Fault {
+        Fault { method: "DELETE", path, body: |_| true, how }
+    }
+
+    #[tokio::test]
+    async fn all_pods_are_deleted_before_a_refusal_is_reported() {
+        let (server, run) = (FakeServer::default(), run());
+        let (client, pods) = (server.client(), forty(&server));
+        let applier = Applier { run: &run, client: &client };
+        // Deleted meanwhile, and replaced.
+        server.remove(&format!("{PODS}/p-20"));
+        server.put(&format!("{PODS}/p-30"), json!({"metadata": {"name": "p-30", "uid": "other"}}));
+        server.fail(deletion("/p-11", How::Refusal(500, "etcdserver: leader changed")), 1);
+        let error = applier.delete_pods(&pods).await.unwrap_err();
+        assert_eq!((error.code(), error.to_string()), (Some(500), "failed to delete Pod p-11".to_owned()));
+        assert_eq!(server.paths(), [format!("{PODS}/p-11"), format!("{PODS}/p-30")]);
+        applier.delete_pods(&pods).await.unwrap();
+        assert_eq!(server.paths(), [format!("{PODS}/p-30")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pods_are_deleted_sixteen_at_once() {
+        let (server, run) = (FakeServer::default(), run());
+        let (client, pods) = (server.client(), forty(&server));
+        server.fail(deletion("/pods/", How::Silence), u32::MAX);
+        let began = tokio::time::Instant::now();
+        Applier { run: &run, client: &client }.delete_pods(&pods).await.unwrap_err();
+        // 16, 16 and 8.
+        assert!(began.elapsed() >= 3 * CALL && began.elapsed() < 4 * CALL, "{:?}", began.elapsed());
+    }
 
     #[test]
     fn a_namespace_that_is_deleted_is_no_lack_of_rights() {

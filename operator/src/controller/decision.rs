@@ -51,8 +51,8 @@ pub enum Action {
     Abort,
     /// Release the shards: the result is stored.
     Release,
-    /// Delete the pod of a shard that did not stop.
-    DeletePod { incarnation: String },
+    /// Delete the pods of shards that did not stop.
+    DeletePods { incarnations: Vec<String> },
     /// Delete the run's Secret and Job with its pods.
     DeleteChildren,
     /// Delete the benchmark, because its time to live has passed.

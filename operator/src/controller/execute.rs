@@ -147,10 +147,8 @@ impl Executor<'_> {
                     conduct.release();
                 }
             }
-            Action::DeletePod { incarnation } => {
-                if let Some(name) = self.context.reads.pod_name(self.run, incarnation) {
-                    applier.delete_pod(&name, incarnation).await?;
-                }
+            Action::DeletePods { incarnations } => {
+                applier.delete_pods(&self.context.reads.pods_of(self.run, incarnations)).await?;
             }
             Action::DeleteChildren => {
                 applier.delete_children(job).await?;

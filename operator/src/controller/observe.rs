@@ -5,6 +5,7 @@
 mod pods;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -139,10 +140,12 @@ impl Reads {
         Observed { job: view, presence, left_pods, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
     }
 
-    /// The name of the pod of `run` with this UID.
-    pub fn pod_name(&self, run: &Run, uid: &str) -> Option<String> {
+    /// The names and UIDs of the pods of `run` with one of `uids`.
+    pub fn pods_of(&self, run: &Run, uids: &[String]) -> Vec<(String, String)> {
+        let wanted: HashSet<&str> = uids.iter().map(String::as_str).collect();
         let pods = self.pods.of_run(run);
-        pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
+        let named = pods.iter().filter_map(|pod| Some((pod.name_any(), pod.uid()?)));
+        named.filter(|(_, uid)| wanted.contains(uid.as_str())).collect()
     }
 
     /// The benchmark of this name, if it exists.

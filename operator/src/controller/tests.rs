@@ -15,6 +15,8 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, store};
 use kube::runtime::watcher::Event;
 use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::VerdictValue;
+use redisbench_benchmark::report::Finished;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -25,7 +27,7 @@ use super::status::strip_finished;
 use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
 use crate::environment::Compute;
 use crate::tasks::ConductTask;
-use crate::testing::{CART, FakeServer, benchmark, job, run, status};
+use crate::testing::{CART, FakeServer, benchmark, finished, job, pod, run, status};
 
 mod outages;
 mod search;
@@ -328,6 +330,27 @@ async fn a_deleted_benchmark_is_conducted_no_more() {
     world.reconcile().await.unwrap();
     assert!(world.conduct().is_none());
     assert_eq!(world.server.take_writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn pods_that_did_not_stop_are_deleted_at_the_end() {
+    const PODS: &str = "/api/v1/namespaces/perf/pods";
+    let mut world = World::new();
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
+    for name in ["a", "b", "c"] {
+        let pod = pod(0, name, &json!({"phase": "Running"}));
+        world.server.put(&format!("{PODS}/{name}"), &pod);
+        world.pods.apply_watcher_event(&Event::Apply(serde_json::from_value(pod).unwrap()));
+    }
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"});
+    world.put(benchmark(json!({})), Some(json!({"phase": "Collecting", "trial": trial})));
+    let unacknowledged = ["uid-a", "uid-c", "uid-gone"].map(str::to_owned).to_vec();
+    let finished = Finished { unacknowledged, ..finished(0, 1, VerdictValue::Valid) };
+    world.context.shared.tasks.put_ended(run(), 1, finished);
+    world.reconcile().await.unwrap();
+    assert_eq!(world.status()["phase"], "Succeeded");
+    let left: Vec<_> = world.server.paths().into_iter().filter(|path| path.starts_with(PODS)).collect();
+    assert_eq!(left, [format!("{PODS}/b")]);
 }
 
 #[tokio::test]

@@ -139,8 +139,9 @@ pub(super) fn over(
         return;
     }
     decision.after.push(Action::Release);
-    let unacknowledged = finished.unacknowledged.iter();
-    decision.after.extend(unacknowledged.map(|pod| Action::DeletePod { incarnation: pod.clone() }));
+    if !finished.unacknowledged.is_empty() {
+        decision.after.push(Action::DeletePods { incarnations: finished.unacknowledged.clone() });
+    }
     decision.requeue = Some(RELEASE_LIMIT);
 }
 

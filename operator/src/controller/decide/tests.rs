@@ -295,7 +295,7 @@ fn a_completed_run_keeps_its_result_before_the_shards_go() {
     let observed = over(Ended::Over(finished.clone()), Duration::ZERO, None);
     let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Collecting"})), &observed);
     assert_eq!(decision.before, [Action::WriteArtifacts(finished.clone())]);
-    assert_eq!(decision.after, [Action::Release, Action::DeletePod { incarnation: "uid-b".into() }]);
+    assert_eq!(decision.after, [Action::Release, Action::DeletePods { incarnations: vec!["uid-b".into()] }]);
     let status = &decision.status;
     assert_eq!(status.phase, Phase::Succeeded);
     assert_eq!((status.result.is_some(), status.artifacts.len(), status.progress.is_none()), (true, 1, true));
