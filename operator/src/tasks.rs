@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod fake;
+mod gathered;
 mod journal;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub use gathered::Gathered;
 pub use journal::StatusJournal;
 
 use crate::build::Run;
@@ -127,6 +129,8 @@ pub struct ConductTask {
     /// The benchmark was deleted while this task ran.
     deleted: AtomicBool,
     state: Mutex<TaskState>,
+    /// Locked while a reconciliation merges the trials.
+    pub gathered: tokio::sync::Mutex<Gathered>,
     task: OnceLock<Task>,
 }
 
@@ -410,6 +414,7 @@ impl ConductTask {
             released: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
             state: Mutex::default(),
+            gathered: tokio::sync::Mutex::default(),
             task: OnceLock::new(),
         }
     }

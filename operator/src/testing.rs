@@ -109,6 +109,12 @@ impl FakeServer {
         calls.into_iter().filter(|(method, _)| method != Method::GET).map(|(m, path)| format!("{m} {path}")).collect()
     }
 
+    /// The number of reads of the object at `path` in the record of calls.
+    pub(crate) fn reads(&self, path: &str) -> usize {
+        let contents = self.0.lock().unwrap();
+        contents.calls.iter().filter(|(method, called)| *method == Method::GET && called == path).count()
+    }
+
     /// Makes every call fail in this way, or none.
     pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
         self.0.lock().unwrap().trouble = trouble;

@@ -1,5 +1,9 @@
 //! Aggregates the repeats of each cell from the full results of their trials. Reads them from ConfigMaps, so any operator can do it.
+//!
+//! A run may have hundreds of results, so the conducting task keeps what is merged: a reconciliation continues where the previous one
+//! ended, failed or timed out.
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
 use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec};
 use redisbench_benchmark::report::Measurement;
@@ -13,8 +17,13 @@ use tokio::task::JoinError;
 use super::apply::{Applier, ApplyError};
 use super::context::Context;
 use crate::build;
-use crate::tasks::{Aggregate, ConductTask};
+use crate::tasks::{Aggregate, ConductTask, Gathered};
 use crate::telemetry::chain;
+
+/// A reconciliation reads no further trial after this number of ConfigMaps, so that an abort or a suspension waits for few reads.
+pub(super) const READS: usize = 64;
+/// Concurrent reads of one trial's full result.
+const READS_AT_ONCE: usize = 8;
 
 /// Why the trials of a cell could not be merged.
 #[derive(Debug, thiserror::Error)]
@@ -44,31 +53,19 @@ pub(super) struct Aggregation<'a> {
 }
 
 impl Aggregation<'_> {
-    /// Merges the repeats of each cell of `trials`, writes the aggregate, and stores it in the conducting task.
+    /// Merges the repeats of each cell of `trials`, writes the aggregate, and stores it in the conducting task. If there are many, only a
+    /// part of them is merged, and the next reconciliation continues.
     ///
     /// # Errors
     /// If it must be retried.
     pub(super) async fn store(&self, trials: &[TrialLine], artifacts: &[Artifact]) -> Result<(), ApplyError> {
         let Some(conduct) = self.context.shared.tasks.get(&self.applier.run.uid) else { return Ok(()) };
-        let mut failure = None;
-        let mut experiment = Experiment::default();
-        for cell in repeats::cells(self.spec, trials) {
-            // Steps of a search have different rates.
-            let together = if self.spec.search.is_some() {
-                None
-            } else {
-                match self.together(&cell, artifacts).await {
-                    Ok(together) => Some(together),
-                    Err(error) => {
-                        give_up(&conduct, error, &mut failure)?;
-                        None
-                    }
-                }
-            };
-            if let Err(error) = experiment.add(cell, together.as_ref()) {
-                give_up(&conduct, error.into(), &mut failure)?;
-            }
+        let mut gathered = conduct.gathered.lock().await;
+        gathered.resume(trials, artifacts);
+        if !self.gather(&conduct, &mut gathered, trials, artifacts).await? {
+            return Ok(());
         }
+        let mut failure = gathered.failure.clone();
         let against = match self.against(trials).await {
             Ok(against) => against,
             Err(error) => {
@@ -76,39 +73,85 @@ impl Aggregation<'_> {
                 Vec::new()
             }
         };
-        let artifacts = match self.write(conduct.epoch, &experiment, trials, &against).await {
+        let artifacts = match self.write(conduct.epoch, &gathered.experiment, trials, &against).await {
             Ok(artifacts) => artifacts,
             Err(error) => {
                 give_up(&conduct, error, &mut failure)?;
                 Vec::new()
             }
         };
+        let Gathered { experiment, .. } = std::mem::take(&mut *gathered);
         conduct.store_aggregate(Aggregate { experiment, artifacts, against, failure });
         Ok(())
     }
 
-    /// Merges the trials of a cell.
-    async fn together(&self, cell: &CellResult, artifacts: &[Artifact]) -> Result<Together, AggregateError> {
+    /// Adds the cells of `trials` that `gathered` lacks. Returns false if the next reconciliation must continue.
+    async fn gather(
+        &self,
+        conduct: &ConductTask,
+        gathered: &mut Gathered,
+        trials: &[TrialLine],
+        artifacts: &[Artifact],
+    ) -> Result<bool, ApplyError> {
+        let mut reads = 0;
+        for cell in repeats::cells(self.spec, trials).into_iter().skip(gathered.cells) {
+            // Steps of a search have different rates.
+            let together = if self.spec.search.is_some() {
+                None
+            } else {
+                match self.together(&cell, artifacts, &mut gathered.open, &mut reads).await {
+                    Ok(Some(together)) => Some(together),
+                    Ok(None) => return Ok(false),
+                    Err(error) => {
+                        give_up(conduct, error, &mut gathered.failure)?;
+                        None
+                    }
+                }
+            };
+            if let Err(error) = gathered.finish(cell, together.as_ref()) {
+                give_up(conduct, error.into(), &mut gathered.failure)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Merges the trials of a cell, after those in `open`. Returns none once there were enough `reads`.
+    async fn together(
+        &self,
+        cell: &CellResult,
+        artifacts: &[Artifact],
+        open: &mut (usize, Together),
+        reads: &mut usize,
+    ) -> Result<Option<Together>, AggregateError> {
         let compute = &self.context.shared.environment.compute;
-        let mut together = Together::default();
-        for &trial in &cell.trials {
-            let prefix = trial_prefix(trial);
-            let mut pieces = Vec::new();
-            for artifact in artifacts.iter().filter(|artifact| artifact.name.starts_with(&prefix)) {
-                pieces.push(self.context.reads.artifact(self.applier.run, artifact).await?);
+        while let Some(&trial) = cell.trials.get(open.0) {
+            if *reads >= READS {
+                return Ok(None);
             }
-            if pieces.is_empty() {
-                return Err(AggregateError::NotKept { trial });
-            }
+            let pieces = self.pieces(trial, artifacts).await?;
+            *reads += pieces.len();
+            // If merging is cancelled or fails, the cell starts anew.
+            let (merged, mut together) = std::mem::take(open);
             let add = move || {
                 let read = Measurement::read(pieces.iter().map(String::as_str));
                 let whole = read.map_err(|source| AggregateError::Unreadable { trial, source })?;
                 together.add(&whole).map_err(|source| AggregateError::Unusable { trial, source })?;
                 Ok::<_, AggregateError>(together)
             };
-            together = compute.run(add).await??;
+            *open = (merged + 1, compute.run(add).await??);
         }
-        Ok(together)
+        Ok(Some(std::mem::take(open).1))
+    }
+
+    /// Reads the full result of `trial`, in pieces.
+    async fn pieces(&self, trial: u32, artifacts: &[Artifact]) -> Result<Vec<String>, AggregateError> {
+        let prefix = trial_prefix(trial);
+        let of_trial = artifacts.iter().filter(|artifact| artifact.name.starts_with(&prefix));
+        let reads: Vec<_> = of_trial.map(|artifact| self.context.reads.artifact(self.applier.run, artifact)).collect();
+        if reads.is_empty() {
+            return Err(AggregateError::NotKept { trial });
+        }
+        Ok(stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?)
     }
 
     /// Compares `trials` with the previous benchmark that the spec names.

@@ -1,5 +1,6 @@
 //! Whole reconciliations against an in-memory API server.
 
+mod aggregate;
 mod calls;
 mod faults;
 mod hostile;
