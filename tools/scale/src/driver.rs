@@ -37,7 +37,7 @@ pub struct Truth {
     pub snapshots: u64,
 }
 
-/// What the shards of this process did, by run.
+/// The requests and snapshots of the shards of this process, by run.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<BTreeMap<String, Truth>>);
 

@@ -21,7 +21,7 @@ pub struct Operator {
     pub seconds_without: Option<f64>,
 }
 
-/// What the operator asked of the API server.
+/// The operator's calls to the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calls {
     pub number: u64,
