@@ -85,7 +85,7 @@ pub struct TaskRegistry {
     memory: Arc<ResultMemory>,
     /// The shards of all benchmarks that are polled.
     polled: Arc<PolledShards>,
-    /// For the merging of all benchmarks.
+    /// For the long computations of all benchmarks.
     compute: Compute,
     /// Changed only under the lock of `entries`.
     closed: Arc<AtomicBool>,
@@ -280,7 +280,7 @@ impl TaskRegistry {
         self.polled.clone()
     }
 
-    /// Where results are merged. Reconciliations compute there too, so that the limit counts for both.
+    /// Where long computations run. The limit counts the merges of all benchmarks; the computations of reconciliations wait for none.
     pub fn compute(&self) -> Compute {
         self.compute.clone()
     }
