@@ -3,6 +3,9 @@
 /// The largest request body that a shard reads, in bytes.
 pub const REQUEST_BYTES: usize = 1 << 20;
 
+/// The longest plan that a benchmark may have, in bytes of JSON. The request has room for its other fields.
+pub const PLAN_BYTES: usize = REQUEST_BYTES - (4 << 10);
+
 /// The largest answer that a conductor reads, in bytes: a full snapshot with every operation and node and the series of two days.
 pub const ANSWER_BYTES: usize = 32 << 20;
 

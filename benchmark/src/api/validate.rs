@@ -35,6 +35,7 @@ use super::rules;
 use super::safety;
 use super::schema;
 use super::script::{self, ScriptSpec};
+use super::size;
 use super::spec::{CleanupKeys, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets};
 use super::validated::{Shards, Validated, limits};
@@ -42,7 +43,7 @@ use super::values;
 use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
 pub(crate) use load::preload_rate;
-pub(crate) use search::{check as check_search, searches};
+pub(crate) use search::{check as check_search, combinations};
 #[cfg(test)]
 pub(crate) use sweep::sweepable_fields;
 pub(crate) use sweep::{check_sweep, check_swept_operations};
@@ -115,6 +116,9 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         limits: plan::Limits::default(),
     };
     plan.limits = limits(&plan, &shards);
+    if let Some(problem) = size::check(&plan) {
+        return Err(vec![problem]);
+    }
     Ok(Validated {
         spec: Arc::new(spec.clone()),
         plan: Arc::new(plan),

@@ -12,12 +12,16 @@ use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
 use crate::api::status::TrialLine;
 use crate::api::{
-    Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, searches, validate,
+    Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, combinations, json_bytes,
+    validate,
 };
 use crate::human;
 
 /// Maximum bytes of a trial's setting in a status.
 const SETTING_BYTES: usize = 256;
+
+/// Maximum bytes of the plans and specs of all trials, as JSON. The operator keeps them in memory, with those of all other benchmarks.
+const ALL_BYTES: usize = 8 << 20;
 
 /// All trials of a benchmark, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,16 +92,18 @@ struct Draft {
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
     let interval = sweep::check(spec, name)?;
     let base = Cell::only(spec);
+    let count = usize::try_from(combinations(spec)).unwrap_or(usize::MAX);
     // The spec must be valid by itself, too, because the API server validates it that way.
     let several =
         spec.repeats.count > 1 || spec.subjects().len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
         let base = sweep::of_subjects(std::slice::from_ref(&base));
-        Arrangement { name, repeats: 1, several: false }.trials(&base[0].spec, &base)?;
+        // Before the cells are made: all of them together might not fit into memory.
+        Arrangement { name, repeats: 1, several: false, count }.trials(&base[0].spec, &base)?;
     }
     let settings = if spec.sweep.is_empty() { vec![base] } else { sweep::cells(spec)? };
     let cells = if spec.subjects().len() > 1 { sweep::of_subjects(&settings) } else { settings };
-    let arrangement = Arrangement { name, repeats: spec.repeats.count, several };
+    let arrangement = Arrangement { name, repeats: spec.repeats.count, several, count };
     if spec.search.is_some() {
         return Ok(Plan::of_searches(arrangement.searches(spec, &cells)?, interval));
     }
@@ -110,6 +116,8 @@ struct Arrangement<'a> {
     repeats: u32,
     /// There is more than one trial, so each needs an end.
     several: bool,
+    /// Number of trials of the whole benchmark, or of its searches.
+    count: usize,
 }
 
 impl Arrangement<'_> {
@@ -133,7 +141,7 @@ impl Arrangement<'_> {
     /// A search for each kind of the cells.
     fn searches(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<(Kind, SearchPlan)>, Vec<Problem>> {
         let mut problems = Vec::new();
-        if let Some(search) = spec.search.as_ref().filter(|_| searches(spec) > 1) {
+        if let Some(search) = spec.search.as_ref().filter(|_| combinations(spec) > 1) {
             // Problems of the search itself are the same in each cell.
             check_search(spec, search, &mut problems);
         }
@@ -213,11 +221,21 @@ impl Arrangement<'_> {
         place: usize,
     ) -> Result<Validated, Vec<Problem>> {
         let mut validated = match &kind.preset {
-            Some(preset) => preset::trial(spec, self.name, place, preset),
-            None => validate(spec, self.name),
-        }?;
+            Some(preset) => preset::trial(spec, self.name, place, preset)?,
+            None => validate(spec, self.name)?,
+        };
         let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
         Arc::make_mut(&mut validated.plan).target.index = u32::try_from(index).unwrap_or(u32::MAX);
+        let bytes = json_bytes(validated.plan.as_ref()) + json_bytes(validated.spec.as_ref());
+        let room = ALL_BYTES / self.count.max(1);
+        if bytes > room {
+            let message = format!(
+                "plan and spec of a trial take {bytes} bytes, and each of {} trials may take {room}: shorten or remove \
+                 commands, scripts or functions, lower preload.data[].elements, or have fewer trials",
+                self.count
+            );
+            return Err(vec![Problem::new("spec.workload", "", message)]);
+        }
         Ok(validated)
     }
 }

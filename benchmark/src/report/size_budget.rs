@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::api::RedisBenchmarkStatus;
+use crate::api::{RedisBenchmarkStatus, json_bytes};
 
 /// Maximum bytes of a status of several trials with its lists filled in. Conditions and verdict get the rest of 256 KiB.
 const STATUS_BYTES: usize = 228 << 10;
@@ -13,14 +13,14 @@ pub(super) struct SizeBudget(usize);
 impl SizeBudget {
     /// Room beside the current contents of `status`.
     pub(super) fn of(status: &RedisBenchmarkStatus) -> Self {
-        Self(STATUS_BYTES.saturating_sub(bytes(status)))
+        Self(STATUS_BYTES.saturating_sub(json_bytes(status)))
     }
 
     /// As many of the first `items` as fit, and the number left out.
     pub(super) fn fill<T: Serialize>(mut self, mut items: Vec<T>) -> (Vec<T>, u64) {
         let all = items.len();
         let fits = |item: &&T| {
-            let left = self.0.checked_sub(bytes(item) + 1);
+            let left = self.0.checked_sub(json_bytes(item) + 1);
             self.0 = left.unwrap_or(self.0);
             left.is_some()
         };
@@ -28,9 +28,4 @@ impl SizeBudget {
         items.truncate(listed);
         (items, (all - listed) as u64)
     }
-}
-
-/// Length as JSON.
-fn bytes(value: &impl Serialize) -> usize {
-    serde_json::to_vec(value).map_or(0, |json| json.len())
 }

@@ -154,3 +154,33 @@ fn a_mix_in_turns_has_no_parts_of_shards() {
         "{found:?}"
     );
 }
+
+/// With 28 operations of 2,000 short arguments, which are longest in a plan, and `padding` letters in 9 others.
+fn large(padding: usize) -> Value {
+    let dense = (0..28).map(|index| (format!("dense-{index}"), format!("ECHO{}", " a".repeat(2_000))));
+    let plain = (0..9).map(|index| (format!("plain-{index}"), format!("ECHO a{}", "a".repeat((padding + index) / 9))));
+    let operations = dense.chain(plain).map(|(name, command)| json!({"name": name, "command": command}));
+    json!({"workload": {"operations": operations.collect::<Vec<_>>()}})
+}
+
+#[test]
+fn a_plan_is_no_longer_than_a_shard_reads() {
+    let bytes = |padding| size::json_bytes(validate(&with(&large(padding)).spec, "cart").unwrap().plan.as_ref());
+    let most = redisbench_wire::limits::PLAN_BYTES;
+    let padding = most - bytes(0);
+    assert_eq!(bytes(padding), most);
+    let problems = problems(&large(padding + 1));
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    let (more, most) = (most + 1, most);
+    let start = format!("spec.workload: makes a plan of {more} bytes, and a shard reads at most {most}: shorten or");
+    assert!(problem.starts_with(&start), "{problem}");
+}
+
+#[test]
+fn the_longest_plan_fits_into_a_request() {
+    let plan = validate(&with(&json!({})).spec, "cart").unwrap().plan;
+    let (hash, bytes) = (plan.hash("run", 0), size::json_bytes(plan.as_ref()));
+    let request = redisbench_wire::PlanRequest { epoch: u64::MAX, hash, plan };
+    let others = size::json_bytes(&request) - bytes;
+    assert!(redisbench_wire::limits::PLAN_BYTES + others <= redisbench_wire::limits::REQUEST_BYTES, "{others}");
+}

@@ -22,11 +22,11 @@ const FEWEST_STEPS: u64 = 25;
 /// Maximum searches of a benchmark.
 const MOST_SEARCHES: u64 = MOST_TRIALS / FEWEST_STEPS;
 
-/// Number of searches of `spec`, if it has a search: one for each combination of target or client, swept values, preset and repeat.
-pub(crate) fn searches(spec: &RedisBenchmarkSpec) -> u64 {
+/// Number of combinations of target or client, swept values, preset and repeat. Each is a trial of `spec`, or a search.
+pub(crate) fn combinations(spec: &RedisBenchmarkSpec) -> u64 {
     let sweep = spec.sweep.iter().map(|entry| entry.values.len());
     let parts = sweep.chain([spec.subjects().len(), spec.workload.preset.len().max(1)]);
-    parts.fold(u64::from(spec.repeats.count), |searches, part| searches.saturating_mul(part as u64))
+    parts.fold(u64::from(spec.repeats.count), |combinations, part| combinations.saturating_mul(part as u64))
 }
 
 /// The most steps of each of `searches`.
@@ -56,7 +56,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         problems.push(Problem::new("spec.search.rate.min", rate.min, message));
     }
     let tolerance = f64::from(rate.tolerance_basis_points) / WHOLE;
-    let searches = searches(spec);
+    let searches = combinations(spec);
     if searches > MOST_SEARCHES {
         let message = format!(
             "runs {searches} times, once for each combination of sweep, targets or clients, workload.preset and repeats.count; the \

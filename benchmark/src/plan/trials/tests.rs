@@ -160,3 +160,27 @@ fn the_pods_live_as_long_as_all_trials() {
     assert_eq!(plan.longest(), Duration::from_secs(2 * (600 + 1 + 10 + 120)));
     assert_eq!(plan.largest().plan.shards, 1);
 }
+
+#[test]
+fn all_trials_together_are_bounded() {
+    let plan = |padding: usize| {
+        let operations = json!([
+            {"name": "dense", "command": format!("ECHO{}", " a".repeat(1_200))},
+            {"name": "plain", "command": format!("ECHO a{}", "a".repeat(padding))},
+        ]);
+        let mut spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
+        let rates: Vec<u32> = (1_000..1_250).collect();
+        spec.sweep = serde_json::from_value(json!([{"field": "load.openLoop.rate", "values": rates}])).unwrap();
+        compile(&spec, "sample")
+    };
+    let bytes = |trial: &Trial| json_bytes(trial.spec.plan.as_ref()) + json_bytes(trial.spec.spec.as_ref());
+    let longest = plan(0).unwrap().trials().iter().map(bytes).max().unwrap();
+    let room = ALL_BYTES / 250;
+    // Each letter is in the plan and in the spec.
+    let padding = (room - longest) / 2;
+    assert_eq!(plan(padding).unwrap().count(), 250);
+    let problems = plan(padding + 1).unwrap_err();
+    let told = problems[0].to_string();
+    assert!(told.contains("spec.workload: plan and spec of a trial take 33"), "{told}");
+    assert!(told.contains(&format!(" bytes, and each of 250 trials may take {room}: shorten or")), "{told}");
+}
