@@ -41,8 +41,7 @@ pub(crate) use so_far::{ShardProcessors, SoFar, so_far};
 const NAMED: usize = 16;
 
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
-    let client = client(spec);
-    let is_null = client.is_some_and(|client| client.library == Library::Null);
+    let is_null = client(spec).is_some_and(|client| client.library == Library::Null);
     let reasons: Vec<VerdictReason> = [
         shard_lost(outcome),
         start_skew(spec.shards.max_start_skew, outcome.start_skew, &merged.topology),
@@ -79,8 +78,9 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
     .flatten()
     .collect();
     let (limited_by, component) = of_client(spec, outcome, merged, limit::limited_by(spec, outcome, merged));
-    let is_finding = |reason: &VerdictReason| client.is_none() || !reason.reason.is_of_the_generator();
-    let reasons: Vec<_> = reasons.into_iter().filter(is_finding).collect();
+    let is_judged_as_engine = finding_about(spec, outcome, merged).is_none();
+    let is_fault = |reason: &VerdictReason| is_judged_as_engine || !reason.reason.is_of_the_generator();
+    let reasons: Vec<_> = reasons.into_iter().filter(is_fault).collect();
     let value = reasons.iter().map(|reason| reason.severity).max().unwrap_or(VerdictValue::Valid);
     Verdict { value, reasons, limited_by, component }
 }
@@ -90,14 +90,20 @@ fn client(spec: &Validated) -> Option<&Client> {
     spec.plan.client.as_ref().filter(|client| client.library != Library::Engine)
 }
 
-/// What limited a trial. A client under test that keeps its threads busy, or calls late, is a finding and no fault of the run.
+/// The client under test if the load generator's delays are a finding about it, and no fault of the run. None if something outside the
+/// client took its processors: its CPU limit, the hypervisor or other processes.
+fn finding_about<'a>(spec: &'a Validated, outcome: &Outcome, merged: &Merged) -> Option<&'a Client> {
+    client(spec).filter(|_| !generator::is_deprived(outcome, merged))
+}
+
+/// What limited a trial: also a client under test that keeps its threads busy, or calls late.
 pub(crate) fn of_client(
     spec: &Validated,
     outcome: &Outcome,
     merged: &Merged,
     limited: (LimitedBy, Option<String>),
 ) -> (LimitedBy, Option<String>) {
-    let Some(client) = client(spec) else { return limited };
+    let Some(client) = finding_about(spec, outcome, merged) else { return limited };
     let own = [
         generator::cpu(outcome, merged),
         generator::late(outcome, merged),

@@ -340,6 +340,33 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::GeneratorCPU, severity, &message))
 }
 
+/// Whether a shard's lack has its cause outside the shard: the CPU limit, the hypervisor, or other processes if each of its workers could
+/// have had a processor. False if the shard does not report its workers.
+fn is_from_outside(lack: Lack, generator: &Generator) -> bool {
+    match lack {
+        Lack::BusiestWorker => false,
+        Lack::Throttled | Lack::Stolen => true,
+        Lack::RunQueue | Lack::Machine => (1..=generator.processors).contains(&generator.workers),
+    }
+}
+
+/// Whether something outside the shards took so much of their processor time that [`cpu`] reports more than a note for it alone.
+pub(super) fn is_deprived(outcome: &Outcome, merged: &Merged) -> bool {
+    let mut sum = 0_u64;
+    for (_, snapshot, processor) in processors(outcome) {
+        let from_outside = |shares: [u64; 5]| {
+            let taken = LACKS.into_iter().zip(shares).filter(|(lack, _)| is_from_outside(*lack, &snapshot.generator));
+            taken.map(|(_, share)| share).max().unwrap_or_default()
+        };
+        if from_outside(severities(&processor.shares)) >= 100 {
+            return true;
+        }
+        let decided = processor.decided(|least| delayed(snapshot, merged, least));
+        sum = sum.saturating_add(from_outside(decided));
+    }
+    sum / outcome.shards.len().max(1) as u64 >= SECONDS_DOUBTFUL
+}
+
 /// Number of a shard's requests that were sent at least `least` late because a worker turned to them late. A delay begins with a request
 /// that is due; requests that become due during the delay are late as well.
 fn own_late(snapshot: &Snapshot, least: u64) -> f64 {

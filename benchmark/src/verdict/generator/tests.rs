@@ -109,6 +109,40 @@ fn a_rate_that_was_met_is_the_limit_all_the_same() {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Rate));
 }
 
+/// A busy client is what is measured; a client without a processor is not.
+#[test]
+fn lacks_of_a_client_count_if_they_come_from_outside() {
+    let load = serde_json::json!({
+        "type": "ClosedLoop", "duration": "10s", "clients": [{"name": "sample-client", "type": "Fred"}],
+    });
+    let spec = spec(1, &load);
+    let judge = |generator: Generator| {
+        let mut snapshot = snapshot(0, &[1000; 500]);
+        snapshot.generator = generator;
+        verdict_on(&spec, &outcome(vec![snapshot]))
+    };
+    let waiting = |workers| Generator { workers, longest_waiting_worker_millionths: 500_000, ..generator() };
+    let busy = Generator { busiest_worker_millionths: 990_000, workers: 2, ..generator() };
+    for own in [busy.clone(), waiting(5), waiting(0)] {
+        let verdict = judge(own);
+        assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Client), "{verdict:?}");
+        assert_eq!((verdict.reasons, verdict.component.as_deref()), (Vec::new(), Some("sample-client")));
+    }
+    let throttled = Generator { throttled_nanoseconds: 3 * SECOND, ..busy.clone() };
+    let stolen = Generator { stolen_nanoseconds: 6 * SECOND, ..busy };
+    for (outside, words) in [
+        (waiting(4), "waited for a processor for 50 %"),
+        (throttled, "its CPU limit throttled it for 3.00 s in 10.0 s"),
+        (stolen, "steal time took 15 % of its machine"),
+    ] {
+        let verdict = judge(outside);
+        assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::GeneratorCPU));
+        let [reason] = &verdict.reasons[..] else { panic!("{verdict:?}") };
+        assert_eq!(reason.reason, ReasonKind::GeneratorCPU);
+        assert!(reason.message.contains(words), "{}", reason.message);
+    }
+}
+
 /// Many shards with little work each: none of them waits for long.
 #[test]
 fn what_the_shards_of_a_machine_wait_adds_up() {

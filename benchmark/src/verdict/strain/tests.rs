@@ -148,6 +148,22 @@ fn seconds_without_a_processor_count_as_far_as_they_delayed_replies() {
     assert!(message.contains("throttled it for 1.00 s in 60.0 s (19 % of the worst second"), "{message}");
 }
 
+#[test]
+fn seconds_that_were_taken_from_a_client_stay_a_finding() {
+    let load = serde_json::json!({
+        "type": "ClosedLoop", "duration": "60s", "clients": [{"name": "sample-client", "type": "Fred"}],
+    });
+    let judge = |bad: Shares| {
+        let shard = shard(0, 0, 60, Some(some(60, 31, 5, bad)));
+        verdict_on(&spec(1, &load), &outcome(vec![shard]))
+    };
+    let busy = judge(FULL);
+    assert_eq!((busy.value, busy.limited_by, busy.reasons), (VerdictValue::Valid, LimitedBy::Client, Vec::new()));
+    let stolen = judge(Shares { stolen: 3_000, ..FULL });
+    assert_eq!((stolen.value, stolen.limited_by), (VerdictValue::Degraded, LimitedBy::Unknown));
+    assert_eq!(stolen.reasons.len(), 1, "{stolen:?}");
+}
+
 /// The kernel sums throttled time over all processors, and includes threads that make no requests.
 #[test]
 fn a_quota_holds_a_worker_back_as_far_as_it_waited_in_that_second() {
