@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::is_zero;
 
-pub use cache::CacheResult;
+pub use cache::{CacheResult, TrialCache};
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use client::ClientResult;
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};

@@ -2,10 +2,10 @@
 
 use super::conditions::reason;
 use super::repeats::set_repeats;
-use super::why::{REASONS, has_room_for_shares, has_room_for_why, why_bytes};
+use super::why::{REASONS, has_room_for_cache, has_room_for_shares, has_room_for_why, why_bytes};
 use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
+    LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialCache, TrialLine, TrialOutcome,
     TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue, nth_repeat,
 };
 use crate::api::{RedisBenchmarkStatus, searches};
@@ -54,6 +54,10 @@ impl Finished {
             start_at: present.start_at.clone(),
             requests: result.map(|result| TrialRequests::from(&result.requests)),
             misses: result.map(|result| result.operations.iter().map(|operation| operation.misses).sum()),
+            cache: result
+                .and_then(|result| result.cache.as_ref())
+                .filter(|_| has_room_for_cache(present.of, kind.parameters.len()))
+                .map(TrialCache::from),
             achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
             mean_nanoseconds: result.and_then(|result| result.response_time.mean_nanoseconds),
             p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),

@@ -1,4 +1,4 @@
-//! Room for reasons: all lines of a benchmark must fit into a status.
+//! Room for reasons and figures: all lines of a benchmark must fit into a status.
 
 /// Maximum bytes of a line's reason, for few trials, for many, and for many whose lines also have long settings. A trial's artifact has the
 /// complete text.
@@ -33,4 +33,9 @@ pub(super) fn has_room_for_why(trials: u32, fields: usize, of_clients: bool) -> 
 /// The same for the load generator's share.
 pub(super) fn has_room_for_shares(trials: u32, fields: usize, of_clients: bool) -> bool {
     trials < MANY || (fields <= FIELDS && !of_clients)
+}
+
+/// The same for counts of client-side caches.
+pub(super) fn has_room_for_cache(trials: u32, fields: usize) -> bool {
+    trials < MANY || fields < 2
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use redisbench_benchmark::api::status::{Latencies, Percentile, Requests, Verdict, VerdictValue};
+use redisbench_benchmark::api::status::{CacheResult, Latencies, Percentile, Requests, Verdict, VerdictValue};
 use redisbench_benchmark::human;
 use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::report::Measurement;
@@ -97,36 +97,61 @@ fn headline(text: &mut String, name: &str, verdict: &Verdict) {
     }
 }
 
-/// A row per trial; of a single trial also one per operation.
+/// A row per trial, with its client-side caches if there are any; of a single trial also one per operation.
 fn numbers(text: &mut String, trials: &[Measurement]) {
     let Some(first) = trials.first() else { return };
     let percentiles: Vec<_> =
         first.result.response_time.percentiles.iter().map(|one| one.percentile.as_str()).collect();
-    let heads: String = percentiles.iter().map(|percentile| format!(" p{percentile} |")).collect();
-    let lines: String = percentiles.iter().map(|_| " ---: |").collect();
+    let with_caches = trials.iter().any(|trial| trial.result.cache.is_some());
+    let of_caches = |cache: Option<&CacheResult>| if with_caches { cells_of_cache(cache).to_vec() } else { Vec::new() };
+    let further: &[&str] = if with_caches { &["cache hits", "invalidations"] } else { &[] };
+    let names = percentiles.iter().map(|percentile| format!("p{percentile}"));
+    let names = names.chain(further.iter().map(|&name| name.to_owned()));
+    let (heads, lines): (String, String) = names.map(|name| (format!(" {name} |"), " ---: |")).unzip();
     let _ = writeln!(text, "| | rate | succeeded | errors |{heads}\n| --- | ---: | ---: | ---: |{lines}");
     for trial in trials {
         let name = setting(trial).unwrap_or_else(|| "all".to_owned());
         let result = &trial.result;
-        row(text, &name, result.throughput.achieved_per_second, &result.requests, &result.response_time, &percentiles);
+        let (rate, further) = (result.throughput.achieved_per_second, of_caches(result.cache.as_ref()));
+        row(text, &name, rate, &result.requests, &result.response_time, &percentiles, &further);
     }
     if let ([only], [_, _, ..]) = (trials, first.result.operations.as_slice()) {
         for operation in &only.result.operations {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a rate in 64 bits")]
             let rate = rate(only, &operation.requests).round() as u64;
-            row(text, &operation.name, rate, &operation.requests, &operation.response_time, &percentiles);
+            let (requests, times) = (&operation.requests, &operation.response_time);
+            row(text, &operation.name, rate, requests, times, &percentiles, &of_caches(None));
         }
     }
     text.push('\n');
 }
 
-fn row(text: &mut String, name: &str, rate: u64, requests: &Requests, times: &Latencies, percentiles: &[&str]) {
+/// The cells of client-side caches, empty in a row without them.
+fn cells_of_cache(cache: Option<&CacheResult>) -> [String; 2] {
+    cache.map_or_else(Default::default, |cache| {
+        let reads = cache.hits.saturating_add(cache.misses);
+        [human::share(cache.hits, reads), human::count(cache.invalidations)]
+    })
+}
+
+fn row(
+    text: &mut String,
+    name: &str,
+    rate: u64,
+    requests: &Requests,
+    times: &Latencies,
+    percentiles: &[&str],
+    further: &[String],
+) {
     let errors = human::share(requests.errors.saturating_add(requests.unsent), requests.scheduled);
     let _ =
         write!(text, "| {} | {} | {} | {errors} |", plain(name), human::rate(rate), human::count(requests.succeeded));
     for percentile in percentiles {
         let found = times.percentiles.iter().find(|one| one.percentile == *percentile);
         let _ = write!(text, " {} |", found.map(cell).unwrap_or_default());
+    }
+    for cell in further {
+        let _ = write!(text, " {cell} |");
     }
     text.push('\n');
 }

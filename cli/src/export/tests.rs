@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use redisbench_benchmark::api::status::CacheResult;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::{Value, json};
 
@@ -198,6 +199,20 @@ fn what_a_status_does_not_have_is_not_made_up() {
     for name in ["csv", "github-summary", "hgrm", "junit", "memtier-json"] {
         assert!(written(name, &reading).is_ok(), "{name}");
     }
+}
+
+#[test]
+fn a_summary_has_the_caches_of_trials() {
+    let mut reading = sample::reading();
+    let cache = CacheResult { hits: 9_000, misses: 1_000, invalidations: 54_272, ..CacheResult::default() };
+    reading.measurements[0].result.cache = Some(cache);
+    let text = String::from_utf8(written("github-summary", &reading).unwrap()).unwrap();
+    let has_line = |end: &str| text.lines().any(|line| line.ends_with(end));
+    assert!(has_line(" | cache hits | invalidations |"), "{text}");
+    assert!(has_line(" | 9,000 (90.0 %) | 54,272 |"), "{text}");
+    let bars = |line: &str| line.matches('|').count();
+    let table: Vec<_> = text.lines().skip_while(|line| !line.starts_with("| |")).take(5).map(bars).collect();
+    assert_eq!(table, [table[0]; 5], "{text}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     let parameters: Vec<&String> =
         trials.first().map(|trial| trial.setting.parameters.keys().collect()).unwrap_or_default();
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
+    let with_caches = trials.iter().any(|trial| trial.cache.is_some());
     let mut heads = Vec::new();
     if with_targets || with_clients {
         heads.push(if with_clients { "client" } else { "target" });
@@ -43,6 +44,9 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     heads.extend(["rate", "p50", "p99", "succeeded", "errors", "unsent"]);
     if with_misses {
         heads.push("misses");
+    }
+    if with_caches {
+        heads.extend(["cache hits", "invalidations"]);
     }
     if with_cpu {
         heads.push("CPU/request");
@@ -77,6 +81,10 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
         row.extend([requests.errors, requests.unsent].map(|number| Cell::unless_zero(number, Style::Bad)));
         if with_misses {
             row.push(Cell::known(trial.misses.map(|misses| share(misses, requests.succeeded))));
+        }
+        if with_caches {
+            row.push(Cell::known(trial.cache.map(|cache| share(cache.hits, cache.hits.saturating_add(cache.misses)))));
+            row.push(Cell::known(trial.cache.map(|cache| count(cache.invalidations))));
         }
         if with_cpu {
             row.push(Cell::known(trial.cpu_per_request_nanoseconds.map(latency)));
@@ -285,6 +293,23 @@ mod tests {
         let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(rows[1].ends_with("unsent generator verdict limited by"), "{text}");
         assert!(rows[2].ends_with("24 % Valid Rate") && rows[3].ends_with("- Valid Rate"), "{text}");
+    }
+
+    #[test]
+    fn the_share_of_writes_up_to_which_caching_pays_is_in_one_table() {
+        let text = |cache: serde_json::Value| {
+            let line = |index: u32, weight: &str, cache: &serde_json::Value| {
+                json!({"index": index, "cell": index, "state": "Completed", "attempt": 1, "verdict": "Valid", "limitedBy": "Rate",
+                    "parameters": {"workload.operations[1].weight": weight}, "cache": cache})
+            };
+            let lines = [line(0, "1", &cache), line(1, "400", &serde_json::Value::Null)];
+            grid(&serde_json::from_value::<Vec<TrialLine>>(json!(lines)).unwrap()).text(Paint::none())
+        };
+        assert!(!text(json!(null)).contains("cache"));
+        let text = text(json!({"hits": 9_000, "misses": 1_000, "hitBasisPoints": 9_000, "invalidations": 54_272}));
+        let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert!(rows[1].ends_with("unsent cache hits invalidations verdict limited by"), "{text}");
+        assert!(rows[2].ends_with("9,000 (90.0 %) 54,272 Valid Rate") && rows[3].ends_with("- - Valid Rate"), "{text}");
     }
 
     #[test]

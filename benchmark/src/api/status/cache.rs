@@ -45,3 +45,24 @@ pub struct CacheResult {
     /// From sending a write until another connection of the same worker received the message that invalidates its entry.
     pub invalidation_time: Latencies,
 }
+
+/// Counts of client-side caches in a trial, to compare trials. Caching pays while hits exceed invalidations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialCache {
+    /// Reads that a cache answered.
+    pub hits: u64,
+    /// Reads that were sent, because no cache had their key.
+    pub misses: u64,
+    /// Hits in hundredths of a percent of hits and misses.
+    pub hit_basis_points: u32,
+    /// Keys in the servers' invalidation messages.
+    pub invalidations: u64,
+}
+
+impl From<&CacheResult> for TrialCache {
+    fn from(all: &CacheResult) -> Self {
+        let CacheResult { hits, misses, hit_basis_points, invalidations, .. } = *all;
+        Self { hits, misses, hit_basis_points, invalidations }
+    }
+}

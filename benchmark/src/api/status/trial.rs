@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache::TrialCache;
 use super::requests::TrialRequests;
 use super::search::SearchStep;
 use super::setting::Setting;
@@ -65,6 +66,9 @@ pub struct TrialLine {
     /// requests that measured something else than intended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses: Option<u64>,
+    /// Client-side caches. Only with `workload.caching`; not set in runs of 100 or more trials with two or more swept fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<TrialCache>,
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved_per_second: Option<u64>,

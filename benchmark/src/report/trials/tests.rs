@@ -1,4 +1,5 @@
 use redisbench_wire::histogram::Kind as HistogramKind;
+use redisbench_wire::snapshot::{Cache, CacheCounts, Snapshot};
 use serde_json::json;
 
 use super::super::repeats::{Experiment, Together, cells};
@@ -33,18 +34,37 @@ fn a_line_says_what_the_result_says() {
     assert_eq!(finished.pieces.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["trial-1.result.json"]);
 }
 
+/// The line of a trial of this shard alone in a sweep of so many fields.
+fn line_of(snapshot: Snapshot, of: u32, swept: usize) -> TrialLine {
+    let mut outcome = outcome(vec![snapshot]);
+    outcome.of = of;
+    let parameters = sweepable_fields().into_iter().take(swept).map(|field| (field, "1".to_owned())).collect();
+    let kind = Kind { parameters, ..Kind::default() };
+    let trial = crate::plan::Trial { index: 1, of, kind, ..crate::sample::trial(open_loop(1)) };
+    Finished::of("sample", "run", &trial, outcome).unwrap().line.unwrap()
+}
+
+#[test]
+fn a_line_has_the_counts_of_caches_where_there_is_room() {
+    let counts = CacheCounts { hits: 900, misses: 100, invalidations: 54, ..CacheCounts::default() };
+    let cache = |of: u32, swept: usize| {
+        let mut snapshot = snapshot(0, &vec![1_000_000; 10_000]);
+        snapshot.cache = Some(Cache { counts, invalidation: encoded(HistogramKind::Request, &[]) });
+        line_of(snapshot, of, swept).cache
+    };
+    let counted = TrialCache { hits: 900, misses: 100, hit_basis_points: 9_000, invalidations: 54 };
+    assert_eq!([(3, 0), (MANY, 1), (MANY - 1, 4)].map(|(of, swept)| cache(of, swept)), [Some(counted); 3]);
+    assert_eq!(cache(MANY, 2), None);
+    assert_eq!(line_of(snapshot(0, &[1_000_000; 10_000]), 3, 0).cache, None);
+}
+
 #[test]
 fn a_line_has_the_largest_share_of_the_load_generator() {
     let share = |service: u64, of: u32, swept: usize| {
         let mut snapshot = snapshot(0, &vec![1_000_000; 10_000]);
         snapshot.latency.service = Some(encoded(HistogramKind::Request, &vec![service; 10_000]));
         snapshot.generator.waited_for_room = Some(0);
-        let mut outcome = outcome(vec![snapshot]);
-        outcome.of = of;
-        let parameters = sweepable_fields().into_iter().take(swept).map(|field| (field, "1".to_owned())).collect();
-        let kind = Kind { parameters, ..Kind::default() };
-        let trial = crate::plan::Trial { index: 1, of, kind, ..crate::sample::trial(open_loop(1)) };
-        Finished::of("sample", "run", &trial, outcome).unwrap().line.unwrap().generator_share_basis_points
+        line_of(snapshot, of, swept).generator_share_basis_points
     };
     // A histogram has a precision of one thousandth.
     assert!(share(500_000, 3, 0).is_some_and(|share| share.abs_diff(5_000) < 10));
@@ -130,6 +150,12 @@ fn long_lines(most: u32, swept: usize) -> Vec<TrialLine> {
         attempt: 1_000,
         requests: Some(requests),
         misses: Some(many),
+        cache: has_room_for_cache(most, swept).then_some(TrialCache {
+            hits: many,
+            misses: many,
+            hit_basis_points: 10_000,
+            invalidations: many,
+        }),
         achieved_per_second: Some(1_000_000_000),
         mean_nanoseconds: Some(600_000_000_000),
         p50_nanoseconds: Some(600_000_000_000),
