@@ -77,6 +77,13 @@ pub struct ServerSample {
     pub keyspace_hits: u64,
     /// `keyspace_misses`.
     pub keyspace_misses: u64,
+    /// CPU time of the whole process so far, without its children: `used_cpu_user` and `used_cpu_sys`. None if the server does not report
+    /// it, like the next two.
+    pub cpu_nanoseconds: Option<u64>,
+    /// `total_commands_processed`.
+    pub commands: Option<u64>,
+    /// `total_reads_processed`: how often it read from a connection.
+    pub reads: Option<u64>,
     /// `loading` or `async_loading`.
     pub loading: bool,
     /// `io_threads_active`, if the server reports it.

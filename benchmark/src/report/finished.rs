@@ -276,7 +276,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         truncated: None,
         verification: verification::result(spec, outcome, merged),
         cache: merged.cache.as_ref().map(|cache| extras::cache(spec, outcome, cache)),
-        clients: merged.client.iter().map(|client| extras::client(spec, client)).collect(),
+        clients: merged.client.iter().map(|client| extras::client(spec, outcome, merged, client)).collect(),
         connections: merged.churn.as_ref().map(|churn| extras::connections(spec, outcome, churn)),
         warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0, size)),
         preload: (merged.preload_commands > 0)

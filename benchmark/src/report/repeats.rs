@@ -160,15 +160,22 @@ impl Together {
 /// Adds a trial of `more` requests to the cost of a client: means over requests, and maxima.
 fn add_cost((known, requests): (ClientResult, u64), trial: &ClientResult, more: u64) -> (ClientResult, u64) {
     let all = requests.saturating_add(more);
-    let mean = |of: fn(&ClientResult) -> u64| {
-        let sum = u128::from(of(&known)) * u128::from(requests) + u128::from(of(trial)) * u128::from(more);
+    let weighted = |known: u64, trial: u64| {
+        let sum = u128::from(known) * u128::from(requests) + u128::from(trial) * u128::from(more);
         u64::try_from(sum / u128::from(all.max(1))).unwrap_or(u64::MAX)
+    };
+    let mean = |of: fn(&ClientResult) -> u64| weighted(of(&known), of(trial));
+    let mean_of_known = |of: fn(&ClientResult) -> Option<u64>| {
+        let both = of(&known).zip(of(trial));
+        both.map(|(known, trial)| weighted(known, trial))
     };
     let cost = ClientResult {
         cpu_per_request_nanoseconds: mean(|cost| cost.cpu_per_request_nanoseconds),
         user_per_request_nanoseconds: mean(|cost| cost.user_per_request_nanoseconds),
         system_per_request_nanoseconds: mean(|cost| cost.system_per_request_nanoseconds),
         context_switches_per_thousand_requests: mean(|cost| cost.context_switches_per_thousand_requests),
+        server_cpu_per_request_nanoseconds: mean_of_known(|cost| cost.server_cpu_per_request_nanoseconds),
+        commands_per_thousand_reads: mean_of_known(|cost| cost.commands_per_thousand_reads),
         connections: known.connections.max(trial.connections),
         callers: known.callers.max(trial.callers),
         peak_bytes: known.peak_bytes.max(trial.peak_bytes),

@@ -9,24 +9,35 @@ use super::result::latency_rows;
 
 /// What clients cost, each with its setting, if there are any.
 pub fn clients<'a>(found: impl IntoIterator<Item = (String, &'a ClientResult)>) -> Option<Grid> {
-    let heads = ["CPU/request", "user", "kernel", "switches/1000", "connections", "callers", "peak memory", "version"];
+    let found: Vec<_> = found.into_iter().collect();
+    let has = |of: fn(&ClientResult) -> Option<u64>| found.iter().any(|(_, client)| of(client).is_some());
+    let with_servers = has(|client| client.server_cpu_per_request_nanoseconds);
+    let with_batches = has(|client| client.commands_per_thousand_reads);
+    let mut heads = vec!["CPU/request", "user", "kernel"];
+    heads.extend(with_servers.then_some("server CPU/request"));
+    heads.extend(with_batches.then_some("commands/read"));
+    heads.extend(["switches/1000", "connections", "callers", "peak memory", "version"]);
     let mut grid = Grid::new("Client", &heads).left(heads.len());
-    let mut any = false;
-    for (setting, client) in found {
-        any = true;
-        grid.row([
+    for (setting, client) in &found {
+        let mut row = vec![
             Cell::from(setting),
             Cell::from(latency(client.cpu_per_request_nanoseconds)),
             Cell::from(latency(client.user_per_request_nanoseconds)),
             Cell::from(latency(client.system_per_request_nanoseconds)),
+        ];
+        row.extend(with_servers.then(|| Cell::known(client.server_cpu_per_request_nanoseconds.map(latency))));
+        let batch = |thousandths: u64| format!("{:.2}", thousandths as f64 / 1e3);
+        row.extend(with_batches.then(|| Cell::known(client.commands_per_thousand_reads.map(batch))));
+        row.extend([
             Cell::from(count(client.context_switches_per_thousand_requests)),
             Cell::from(count(client.connections.into())),
             Cell::from(count(client.callers.into())),
             Cell::from(bytes(client.peak_bytes)),
             Cell::from(client.version.clone()),
         ]);
+        grid.row(row);
     }
-    any.then_some(grid)
+    (!found.is_empty()).then_some(grid)
 }
 
 /// Counts of the caches, and how long invalidations took.
@@ -102,10 +113,21 @@ mod tests {
             peak_bytes: 20 << 20,
             ..ClientResult::default()
         };
-        let text = text(&[clients([("fred, size=4".to_owned(), &cost)]).unwrap()]);
+        let alone = text(&[clients([("fred, size=4".to_owned(), &cost)]).unwrap()]);
         for part in ["CPU/request", "fred, size=4", "41.0 µs", "30.0 µs", "11.0 µs", "21.0 MB", "fred 10.1.0"] {
-            assert!(text.contains(part), "{part} is not in\n{text}");
+            assert!(alone.contains(part), "{part} is not in\n{alone}");
         }
+        assert!(!alone.contains("server CPU/request") && !alone.contains("commands/read"), "{alone}");
+        let batching = ClientResult {
+            server_cpu_per_request_nanoseconds: Some(2_500),
+            commands_per_thousand_reads: Some(15_750),
+            ..cost.clone()
+        };
+        let both = text(&[clients([("fred".to_owned(), &cost), ("batching".to_owned(), &batching)]).unwrap()]);
+        let rows: Vec<_> = both.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let has = |part: &str| rows.iter().any(|row| row.contains(part));
+        assert!(has("CPU/request user kernel server CPU/request commands/read switches/1000"), "{both}");
+        assert!(has("fred 41.0 µs 30.0 µs 11.0 µs - - 0") && has("11.0 µs 2.50 µs 15.75 0"), "{both}");
     }
 
     #[test]

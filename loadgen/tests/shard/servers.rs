@@ -3,7 +3,7 @@
 use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, Preload, Transaction, TrialPlan};
-use redisbench_wire::snapshot::{ServerCommands, Snapshot};
+use redisbench_wire::snapshot::{ServerCommands, ServerSample, Snapshot};
 use redisbench_wire::{AbortThen, Detail, Probe, ShardPhase};
 
 use crate::changes::hand_over;
@@ -60,6 +60,12 @@ async fn a_server_counts_what_was_sent_and_what_was_there_before_is_not_it() {
     assert_eq!((before.keys, after.keys), (1001, 1001), "the preload was over before the first look");
     assert!(before.used_memory_bytes > 0 && after.connected_clients >= 4, "{node:?}");
     assert!(after.keyspace_hits > before.keyspace_hits && node.note.is_none(), "{node:?}");
+    let risen =
+        |of: fn(&ServerSample) -> Option<u64>| of(&after).zip(of(&before)).and_then(|(to, from)| to.checked_sub(from));
+    assert!(risen(|sample| sample.cpu_nanoseconds).is_some(), "{node:?}");
+    // Its own INFO is among them.
+    let (processed, reads) = (risen(|sample| sample.commands).unwrap(), risen(|sample| sample.reads).unwrap());
+    assert!(processed > commands.calls && (1..=processed).contains(&reads), "{node:?}");
 }
 
 #[tokio::test]

@@ -26,6 +26,14 @@ pub struct ClientResult {
     pub system_per_request_nanoseconds: u64,
     /// Context switches per 1000 requests, voluntary and involuntary.
     pub context_switches_per_thousand_requests: u64,
+    /// Processor time of the servers' whole processes per request, from INFO before and after the load. It includes their other work. Not
+    /// set for type `Null`, with `serverStats: false`, or if a server does not report it, restarted, or was not present for the whole load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_per_request_nanoseconds: Option<u64>,
+    /// Mean batch that arrived: commands per 1000 reads of the servers from their connections. 1000 if each command came alone, less if it
+    /// took several reads. Not set likewise, or before Redis 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands_per_thousand_reads: Option<u64>,
     /// Largest resident memory of a shard, in bytes.
     pub peak_bytes: u64,
 }

@@ -1,12 +1,15 @@
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::snapshot::{ErrorTally, NodeTally, OperationTally, ServerNode, ServerStats, Snapshot};
+use redisbench_wire::snapshot::{
+    ClientUsage, ErrorTally, NodeTally, OperationTally, ServerCommands, ServerNode, ServerSample, ServerStats, Snapshot,
+};
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
+use serde_json::json;
 
 use super::super::Subject;
 use super::*;
 use crate::api::load::RampSpec;
 use crate::api::status::{StageResult, TrialRequests};
-use crate::sample::{lose, open_loop, outcome, plan, snapshot, subject, trial, with_timeouts};
+use crate::sample::{lose, open_loop, outcome, plan, snapshot, spec, subject, trial, with_timeouts};
 
 fn finished(outcome: &Outcome) -> Finished {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
@@ -85,6 +88,48 @@ fn the_full_result_has_the_spec_and_the_versions_behind_it() {
     let earlier: Measurement = serde_json::from_value(earlier).unwrap();
     assert_eq!((earlier.spec, earlier.versions), (None, Versions::default()));
     assert_eq!(earlier.result, whole.result);
+}
+
+#[test]
+fn a_client_has_what_its_requests_cost_the_servers() {
+    let sample = |cpu: u64, commands: u64, reads: Option<u64>| {
+        Some(ServerSample { cpu_nanoseconds: Some(cpu), commands: Some(commands), reads, ..ServerSample::default() })
+    };
+    let server = ServerNode {
+        before: sample(5, 7, Some(3)),
+        after: sample(20_000_005, 10_010, Some(5_003)),
+        commands: Some(ServerCommands::default()),
+        ..ServerNode::default()
+    };
+    let cost = |kind: &str, nodes: &[&ServerNode], is_lost: bool| {
+        let mut shards = vec![snapshot(0, &[1_450_000; 5_000]), snapshot(1, &[1_450_000; 5_000])];
+        shards.iter_mut().for_each(|shard| shard.client = Some(ClientUsage::default()));
+        let nodes = nodes.iter().copied().cloned().collect();
+        shards[0].servers = Some(ServerStats { nodes, not_compared: Vec::new() });
+        let mut outcome = outcome(shards);
+        if is_lost {
+            lose(&mut outcome, 1);
+        }
+        let clients = json!([{"name": "one", "type": kind}]);
+        let load = json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s", "clients": clients});
+        let finished = Finished::of("sample", "run", &trial(spec(2, &load)), outcome).unwrap();
+        let client = finished.measurement.unwrap().result.clients.remove(0);
+        (client.server_cpu_per_request_nanoseconds, client.commands_per_thousand_reads)
+    };
+    assert_eq!(cost("Fred", &[&server], false), (Some(2_000), Some(2_000)));
+    assert_eq!(cost("Fred", &[&server, &server], false), (Some(4_000), Some(2_000)));
+    let old = ServerNode { after: sample(10_000_005, 10_010, None), ..server.clone() };
+    assert_eq!(cost("Fred", &[&old], false), (Some(1_000), None));
+    let restarted = ServerNode { commands: None, ..server.clone() };
+    let unasked: &[&ServerNode] = &[];
+    for (kind, nodes, is_lost) in [
+        ("Fred", &[&server, &restarted][..], false),
+        ("Fred", unasked, false),
+        ("Fred", &[&server][..], true),
+        ("Null", &[&server][..], false),
+    ] {
+        assert_eq!(cost(kind, nodes, is_lost), (None, None), "{kind} {is_lost}");
+    }
 }
 
 /// Two operations over two shards with different shares, second by second.

@@ -105,6 +105,9 @@ impl Info {
                 expired_keys: number("expired_keys").unwrap_or_default(),
                 keyspace_hits: number("keyspace_hits").unwrap_or_default(),
                 keyspace_misses: number("keyspace_misses").unwrap_or_default(),
+                cpu_nanoseconds: cpu(false, "").map(|process| process.nanoseconds),
+                commands: number("total_commands_processed"),
+                reads: number("total_reads_processed"),
                 loading: is_one("loading") || is_one("async_loading"),
                 io_threads_active: all.get("io_threads_active").map(|value| *value == "1"),
             },
@@ -154,7 +157,8 @@ mod tests {
         keyspace_hits:11\r\nkeyspace_misses:5\r\ninstantaneous_input_kbps:2.50\r\ninstantaneous_output_kbps:1000.00\r\n\
         role:master\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.5\r\nused_cpu_sys_main_thread:1.250000\r\n\
         used_cpu_user_main_thread:2.000001\r\ntotal_forks:4\r\nlatest_fork_usec:812\r\nrdb_bgsave_in_progress:0\r\n\
-        aof_rewrite_in_progress:1\r\neventloop_duration_sum:34231547\r\ndb0:keys=5,expires=0,avg_ttl=0\r\ndb3:keys=7,expires=1,avg_ttl=0\r\n";
+        aof_rewrite_in_progress:1\r\neventloop_duration_sum:34231547\r\ntotal_commands_processed:90\r\n\
+        total_reads_processed:60\r\ndb0:keys=5,expires=0,avg_ttl=0\r\ndb3:keys=7,expires=1,avg_ttl=0\r\n";
 
     #[test]
     fn an_answer_is_understood() {
@@ -169,6 +173,8 @@ mod tests {
         assert_eq!((sample.evicted_keys, sample.expired_keys), (2, 3));
         assert_eq!((sample.keyspace_hits, sample.keyspace_misses), (11, 5));
         assert_eq!((sample.loading, sample.io_threads_active), (false, Some(false)));
+        let ServerSample { cpu_nanoseconds, commands, reads, .. } = sample;
+        assert_eq!((cpu_nanoseconds, commands, reads), (Some(4_000_000_000), Some(90), Some(60)));
     }
 
     #[test]
