@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use std::io;
 
 use redisbench_wire::Probe;
-use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::{ServerStats, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
-use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
+use crate::api::status::{
+    Latencies, Requests, Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict,
+};
 use crate::measurement::measured::Measured;
 use crate::measurement::merge::Merged;
 use crate::measurement::{Outcome, ShardOutcome};
@@ -120,6 +122,40 @@ pub struct HistogramSet {
     /// Response time of requests that were answered with an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_replies: Option<EncodedHistogram>,
+}
+
+impl HistogramSet {
+    /// Adds these requests of a trial, with their counts and response time, to those of other trials.
+    ///
+    /// # Errors
+    /// If a histogram violates the contract.
+    pub(super) fn add_to(
+        &self,
+        sum: &mut Measured,
+        requests: &Requests,
+        response_time: &Latencies,
+    ) -> Result<(), HistogramError> {
+        self.response.add_to(&mut sum.response, Kind::Request)?;
+        if let Some(replies) = &self.error_replies {
+            let sum = sum.error_replies.get_or_insert_with(|| Kind::Request.empty());
+            replies.add_to(sum, Kind::Request)?;
+        }
+        let longest = response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);
+        let tally = &mut sum.tally;
+        for (sum, more) in [
+            (&mut tally.scheduled, requests.scheduled),
+            (&mut tally.succeeded, requests.succeeded),
+            (&mut tally.unanswered, requests.unanswered),
+            (&mut tally.unsent, requests.unsent),
+            (&mut tally.in_flight, requests.in_flight),
+            (&mut tally.overflow, requests.overflow),
+            (&mut sum.unknown, requests.unknown),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

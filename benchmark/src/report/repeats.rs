@@ -1,12 +1,15 @@
 //! Repeats of one cell: their spread, from the lines of `status.trials`; and their aggregate, from the histograms of the trials' full
 //! results. Both are durable, so a takeover loses nothing.
 
+mod operations;
+
 use std::collections::BTreeMap;
 
 use redisbench_statistics::Direction;
-use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use serde::{Deserialize, Serialize};
 
+use self::operations::Operations;
 use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
@@ -59,6 +62,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         error_rate: spread(Direction::LowerIsBetter, error_millionths).map(Spread::share),
         aggregate: None,
         cost: None,
+        operations: Vec::new(),
     }
 }
 
@@ -75,12 +79,21 @@ pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus, spec: &RedisBenchma
     list(status, cells);
 }
 
-/// Lists as many of `cells` as the status has room for, and counts the rest.
+/// Lists as many of `cells` as the status has room for, and counts the rest. Beside them, lists the operations of the first ones.
 fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
     (status.repeats, status.repeats_left_out) = (Vec::new(), 0);
     let many = cells.len().saturating_sub(LISTED);
-    let (listed, left_out) = SizeBudget::of(status).fill(cells.into_iter().take(LISTED).collect());
+    let apart = |mut cell: CellResult| {
+        let operations = std::mem::take(&mut cell.operations);
+        (cell, operations)
+    };
+    let (cells, operations): (Vec<_>, Vec<_>) = cells.into_iter().take(LISTED).map(apart).unzip();
+    let (listed, left_out) = SizeBudget::of(status).fill(cells);
     (status.repeats, status.repeats_left_out) = (listed, left_out + many as u64);
+    let (operations, _) = SizeBudget::of(status).fill(operations);
+    for (cell, operations) in status.repeats.iter_mut().zip(operations) {
+        cell.operations = operations;
+    }
 }
 
 /// Merged requests of several trials.
@@ -91,6 +104,7 @@ pub struct Together {
     percentiles: Vec<Quantile>,
     /// What the client cost so far, and in how many requests.
     cost: Option<(ClientResult, u64)>,
+    operations: Operations,
 }
 
 impl Together {
@@ -98,29 +112,12 @@ impl Together {
     ///
     /// # Errors
     /// If it is a shortened one, or a histogram violates the contract.
-    pub fn add(&mut self, Measurement { result, histograms, .. }: &Measurement) -> Result<(), HistogramError> {
+    pub fn add(&mut self, whole: &Measurement) -> Result<(), HistogramError> {
+        let Measurement { result, histograms, .. } = whole;
         let total = &histograms.as_ref().ok_or(HistogramError::Malformed("left out"))?.total;
-        let sum = &mut self.measured;
-        total.response.add_to(&mut sum.response, Kind::Request)?;
-        if let Some(replies) = &total.error_replies {
-            let sum = sum.error_replies.get_or_insert_with(|| Kind::Request.empty());
-            replies.add_to(sum, Kind::Request)?;
-        }
         let requests = &result.requests;
-        let longest = result.response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);
-        let tally = &mut sum.tally;
-        for (sum, more) in [
-            (&mut tally.scheduled, requests.scheduled),
-            (&mut tally.succeeded, requests.succeeded),
-            (&mut tally.unanswered, requests.unanswered),
-            (&mut tally.unsent, requests.unsent),
-            (&mut tally.in_flight, requests.in_flight),
-            (&mut tally.overflow, requests.overflow),
-            (&mut sum.unknown, requests.unknown),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
+        total.add_to(&mut self.measured, requests, &result.response_time)?;
+        self.operations.add(whole)?;
         let asked = result.response_time.percentiles.iter();
         self.percentiles = asked.filter_map(|one| Quantile::of_percent(&one.percentile)).collect();
         if let Some(client) = result.clients.first() {
@@ -223,6 +220,9 @@ impl Experiment {
     pub fn add(&mut self, mut cell: CellResult, together: Option<&Together>) -> Result<(), HistogramError> {
         cell.aggregate = together.map(Together::response_time);
         cell.cost = together.and_then(Together::cost);
+        let known = together.zip(cell.throughput);
+        cell.operations =
+            known.map(|(together, throughput)| together.operations.repeats(&throughput)).unwrap_or_default();
         let histogram = together.map(Together::histogram).transpose()?;
         self.cells.push(CellRecord { result: cell, histogram });
         Ok(())

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use redisbench_benchmark::api::status::{Latencies, Requests};
-use redisbench_benchmark::report::Measurement;
+use redisbench_benchmark::api::status::Latencies;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::{ExportError, milliseconds, setting, trials};
@@ -22,7 +21,7 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
             named.map(|named| &named.histograms.response)
         };
         for operation in &trial.result.operations {
-            let rate = rate(trial, &operation.requests);
+            let rate = trial.result.rate_of(&operation.requests);
             let shortest = shortest(histogram(&operation.name))?;
             line(&mut text, &format!("{}{setting}", operation.name), rate, shortest, &operation.response_time);
         }
@@ -32,19 +31,13 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
             line(
                 &mut text,
                 &format!("all{setting}"),
-                rate(trial, &trial.result.requests),
+                trial.result.rate_of(&trial.result.requests),
                 shortest,
                 &trial.result.response_time,
             );
         }
     }
     Ok(text.into_bytes())
-}
-
-/// Successes per second: the share of `part` in those of the common window.
-pub fn rate(trial: &Measurement, part: &Requests) -> f64 {
-    let share = part.succeeded as f64 / trial.result.requests.succeeded.max(1) as f64;
-    trial.result.throughput.achieved_per_second as f64 * share
 }
 
 /// The shortest time in `histogram`, if there is one.

@@ -8,7 +8,6 @@ use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::conditions::{condition, find};
 
-use super::csv::rate;
 use super::{ExportError, setting};
 use crate::reading::Reading;
 use crate::render::setup::limited_by;
@@ -118,7 +117,7 @@ fn numbers(text: &mut String, trials: &[Measurement]) {
     if let ([only], [_, _, ..]) = (trials, first.result.operations.as_slice()) {
         for operation in &only.result.operations {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a rate in 64 bits")]
-            let rate = rate(only, &operation.requests).round() as u64;
+            let rate = only.result.rate_of(&operation.requests).round() as u64;
             let (requests, times) = (&operation.requests, &operation.response_time);
             row(text, &operation.name, rate, requests, times, &percentiles, &of_caches(None));
         }

@@ -11,7 +11,6 @@ use redisbench_wire::timeline::{Part, highest_in, lowest_in};
 use serde_json::{Map, Value, json};
 
 use super::configuration::configuration;
-use super::csv::rate;
 use super::distribution::Distribution;
 use super::rows::{start, times};
 use super::{ExportError, milliseconds, trials};
@@ -78,7 +77,7 @@ fn statistics(trial: &Measurement) -> Result<Value, ExportError> {
         });
         let section = Section {
             requests: &operation.requests,
-            rate: rate(trial, &operation.requests),
+            rate: trial.result.rate_of(&operation.requests),
             hits_and_misses: Some((operation.hits, operation.misses)),
             times: &operation.response_time,
             response,

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::comparison::ComparisonMetric;
 use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
+    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, OperationRepeats, OperationRun, TrialLine,
+    TrialOutcome, VerdictValue,
 };
 use redisbench_benchmark::human::{change, count, latency, rate, share};
 
@@ -109,8 +110,8 @@ pub fn share_of_generator(trial: &TrialLine) -> Cell {
 
 /// The table of repeats, and how many cells it omits.
 pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
-    let mut text: String =
-        [Some(repeats_grid(cells)), costs_grid(cells)].iter().flatten().map(|grid| grid.text(paint)).collect();
+    let grids = [Some(repeats_grid(cells)), operations_grid(cells), costs_grid(cells)];
+    let mut text: String = grids.iter().flatten().map(|grid| grid.text(paint)).collect();
     if left_out > 0 {
         let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
     }
@@ -162,6 +163,36 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
         grid.row(row);
     }
     grid
+}
+
+/// The operations of each cell in its best and its worst run, and over all runs.
+pub fn operations_grid(cells: &[CellResult]) -> Option<Grid> {
+    let heads = ["run", "operation", "rate", "mean", "p50", "p99", "p99.9"];
+    let mut grid = Grid::new("Repeats by operation", &heads).left(1).left(2);
+    let mut any = false;
+    for (cell, throughput) in cells.iter().filter_map(|cell| Some((cell, cell.throughput.as_ref()?))) {
+        let runs: [(String, fn(&OperationRepeats) -> &OperationRun); 3] = [
+            (format!("best, trial {}", throughput.best_trial + 1), |operation| &operation.best),
+            (format!("worst, trial {}", throughput.worst_trial + 1), |operation| &operation.worst),
+            (format!("all {}", cell.trials.len()), |operation| &operation.average),
+        ];
+        for (name, of) in &runs {
+            for operation in &cell.operations {
+                any = true;
+                let run = of(operation);
+                let times = [run.mean_nanoseconds, run.p50_nanoseconds, run.p99_nanoseconds, run.p999_nanoseconds];
+                let mut row = vec![
+                    Cell::from((cell.cell + 1).to_string()),
+                    Cell::from(name),
+                    Cell::from(operation.name.clone()),
+                    Cell::from(rate(run.per_second)),
+                ];
+                row.extend(times.map(|time| Cell::known(time.map(latency))));
+                grid.row(row);
+            }
+        }
+    }
+    any.then_some(grid)
 }
 
 /// What the client of each cell cost.
@@ -310,6 +341,37 @@ mod tests {
         let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(rows[1].ends_with("unsent cache hits invalidations verdict limited by"), "{text}");
         assert!(rows[2].ends_with("9,000 (90.0 %) 54,272 Valid Rate") && rows[3].ends_with("- - Valid Rate"), "{text}");
+    }
+
+    #[test]
+    fn repeats_show_each_operation_in_the_best_and_the_worst_run_and_over_all() {
+        let run = |per_second: u64, p99: Option<u64>| json!({"perSecond": per_second, "p99Nanoseconds": p99});
+        let operation = |name: &str, factor: u64| {
+            let run = |per_second: u64, p99: Option<u64>| run(factor * per_second, p99);
+            let (best, worst) = (run(1_000, Some(500_000)), run(500, Some(3_000_000)));
+            json!({"name": name, "best": best, "worst": worst, "average": run(750, None)})
+        };
+        let throughput = json!({"meanPerSecond": 1_500, "medianPerSecond": 1_500, "standardDeviationPerSecond": 7, "lowPerSecond": 1,
+            "highPerSecond": 2_000, "bestTrial": 3, "worstTrial": 1});
+        let mut cell = json!({"cell": 0, "trials": [1, 3], "throughput": throughput});
+        let text =
+            |cell: &serde_json::Value| repeats(&[serde_json::from_value(cell.clone()).unwrap()], 0, Paint::none());
+        assert!(!text(&cell).contains("operation"));
+        cell["operations"] = json!([operation("get", 1), operation("set", 2)]);
+        let text = text(&cell);
+        let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            rows[rows.len() - 7..],
+            [
+                "Repeats by operation run operation rate mean p50 p99 p99.9",
+                "1 best, trial 4 get 1.00k/s - - 500 µs -",
+                "1 best, trial 4 set 2.00k/s - - 500 µs -",
+                "1 worst, trial 2 get 500/s - - 3.00 ms -",
+                "1 worst, trial 2 set 1.00k/s - - 3.00 ms -",
+                "1 all 2 get 750/s - - - -",
+                "1 all 2 set 1.50k/s - - - -",
+            ]
+        );
     }
 
     #[test]

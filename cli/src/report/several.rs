@@ -131,6 +131,7 @@ pub fn section(reading: &Reading) -> Result<Option<Markup>, ReportError> {
             p { (several.comparison.len() - 2 * PLOTS) " more comparisons are in the artifact experiment.json." }
         }
         @if !several.cells.is_empty() { (table::table(&trials::repeats_grid(&several.cells))) }
+        @if let Some(operations) = trials::operations_grid(&several.cells) { (table::table(&operations)) }
         @if let Some(costs) = trials::costs_grid(&several.cells) { (table::table(&costs)) }
         @if several.search.is_none() && several.searches.is_empty() {
             @for chart in sweep::charts(several.trials, &several.cells) { (chart.figure(|_| html! {})?) }

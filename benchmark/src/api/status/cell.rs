@@ -50,6 +50,46 @@ pub struct CellResult {
     /// finished. Only with `load.clients`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ClientResult>,
+    /// Its first 16 operations, if there are several. Set once the run has finished, as far as the status has room; the artifact
+    /// `experiment.json` has them in any case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub operations: Vec<OperationRepeats>,
+}
+
+/// An operation over the repeats of a cell, as `memtier_benchmark -x` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationRepeats {
+    /// The operation's name in the spec.
+    #[schemars(length(max = 32))]
+    pub name: String,
+    /// In the trial with the highest throughput of all operations, `throughput.bestTrial`.
+    pub best: OperationRun,
+    /// In the trial with the lowest throughput of all operations, `throughput.worstTrial`.
+    pub worst: OperationRun,
+    /// Over all trials: the mean of their rates, and response time over all requests, from merged histograms.
+    pub average: OperationRun,
+}
+
+/// The throughput and response time of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationRun {
+    /// Successful requests per second.
+    pub per_second: u64,
+    /// The mean of response time. Not set if a request had no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_nanoseconds: Option<u64>,
+    /// The median of response time. Not set if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_nanoseconds: Option<u64>,
+    /// The 99th percentile of response time. Not set if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_nanoseconds: Option<u64>,
+    /// The 99.9th percentile of response time. Not set if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_nanoseconds: Option<u64>,
 }
 
 /// A throughput over several trials.

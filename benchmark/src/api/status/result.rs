@@ -92,6 +92,14 @@ pub struct TrialResult {
     pub preload: Option<PreloadResult>,
 }
 
+impl TrialResult {
+    /// Successes per second of a part of the requests: its share of all successes, of the rate over the common window.
+    pub fn rate_of(&self, part: &Requests) -> f64 {
+        let share = part.succeeded as f64 / self.requests.succeeded.max(1) as f64;
+        self.throughput.achieved_per_second as f64 * share
+    }
+}
+
 /// How requests were generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,16 +1,32 @@
-use redisbench_wire::snapshot::Tally;
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::snapshot::{OperationTally, Snapshot, Tally};
 use serde_json::json;
 
 use super::*;
-use crate::api::status::{Percentile, VerdictValue};
+use crate::api::status::{OperationRepeats, OperationRun, Percentile, VerdictValue};
 use crate::plan::{self, Kind as Of};
 use crate::report::Finished;
 use crate::sample::{outcome, snapshot, spec, with_timeouts};
 
 /// Trial `index` of four: two cells, twice each. `count` requests took `nanoseconds`, and `timeouts` more had no answer.
 fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finished {
+    finished_with(index, with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts))
+}
+
+/// The same of two operations, with half of the requests each; those of `get` took half as long.
+fn finished_of_two(index: u32, nanoseconds: u64, count: usize) -> Finished {
+    let operation = |name: &str, nanoseconds: u64| {
+        let own = snapshot(0, &vec![nanoseconds; count / 2]).operations.remove(0);
+        OperationTally { name: name.to_owned(), ..own }
+    };
+    let mut shard = snapshot(0, &vec![nanoseconds; count]);
+    shard.operations = vec![operation("get", nanoseconds / 2), operation("set", nanoseconds)];
+    finished_with(index, shard)
+}
+
+fn finished_with(index: u32, shard: Snapshot) -> Finished {
     let spec = spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}));
-    let mut outcome = outcome(vec![with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts)]);
+    let mut outcome = outcome(vec![shard]);
     outcome.of = 4;
     let kind = Of {
         client: None,
@@ -150,6 +166,57 @@ fn the_document_of_an_experiment_has_every_cell_with_its_distribution() {
     experiment.tell(&mut status);
     assert_eq!((status.repeats.len(), status.repeats_left_out), (2, 0));
     assert!(is_near(status.repeats[0].aggregate.as_ref().unwrap().p99_nanoseconds, 3_000_000));
+    assert_eq!(crate::api::status_problems(&status), []);
+}
+
+#[test]
+fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
+    let both = [finished_of_two(0, 1_000_000, 10_000), finished_of_two(2, 3_000_000, 20_000)];
+    let operations = |trials: &[Measurement]| {
+        let mut together = Together::default();
+        trials.iter().for_each(|trial| together.add(trial).unwrap());
+        let mut experiment = Experiment::default();
+        experiment.add(cells(&lines(&both)).remove(0), Some(&together)).unwrap();
+        experiment.cells.remove(0).result.operations
+    };
+    let mut trials = both.each_ref().map(whole);
+    let found = operations(&trials);
+    assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["get", "set"]);
+    let OperationRepeats { best, worst, average, .. } = &found[0];
+    // The second trial had twice the throughput, and three times the latency.
+    assert_eq!([best, worst, average].map(|run| run.per_second), [1_000, 500, 750]);
+    assert!(is_near(best.p99_nanoseconds, 1_500_000) && is_near(worst.p99_nanoseconds, 500_000), "{found:?}");
+    // 5,000 requests of 0.5 ms and 10,000 of 1.5 ms.
+    assert!(is_near(average.p50_nanoseconds, 1_500_000) && is_near(average.mean_nanoseconds, 1_166_667), "{found:?}");
+    assert!(is_near(found[1].average.p50_nanoseconds, 3_000_000), "{found:?}");
+    // Quantiles are never averaged.
+    trials[1].histograms.as_mut().unwrap().operations.remove(0);
+    assert_eq!(operations(&trials)[0].average, OperationRun { per_second: 750, ..OperationRun::default() });
+    assert!(is_near(operations(&trials)[1].average.p50_nanoseconds, 3_000_000));
+    // A single operation is the total.
+    trials.iter_mut().for_each(|trial| trial.result.operations.truncate(1));
+    assert_eq!(operations(&trials), []);
+}
+
+#[test]
+fn operations_are_listed_in_the_room_that_the_cells_leave() {
+    let run = OperationRun {
+        per_second: 1_000_000_000,
+        mean_nanoseconds: Some(600_000_000_000),
+        p50_nanoseconds: Some(600_000_000_000),
+        p99_nanoseconds: Some(600_000_000_000),
+        p999_nanoseconds: Some(600_000_000_000),
+    };
+    let operation = |index: u32| OperationRepeats { name: format!("{index:032}"), best: run, worst: run, average: run };
+    let operations: Vec<_> = (0..16).map(operation).collect();
+    let cell = |cell| CellResult { cell, operations: operations.clone(), ..CellResult::default() };
+    let mut status = RedisBenchmarkStatus::default();
+    list(&mut status, (0..32).map(cell).collect());
+    assert_eq!((status.repeats.len(), status.repeats_left_out), (32, 0));
+    let with = status.repeats.iter().take_while(|cell| cell.operations.len() == 16).count();
+    assert!((1..32).contains(&with), "{with}");
+    assert!(status.repeats[with..].iter().all(|cell| cell.operations.is_empty()));
+    assert!(serde_json::to_vec(&status).unwrap().len() < 230 << 10);
     assert_eq!(crate::api::status_problems(&status), []);
 }
 
