@@ -367,7 +367,14 @@ fn timeline(warmup: Tally, total: Tally, values: &[u64], errors: &[u64]) -> Time
 }
 
 fn servers() -> ServerStats {
-    let sample = ServerSample { taken_nanoseconds: 9_000_000_000, keys: 10, ..ServerSample::default() };
+    let sample = ServerSample {
+        taken_nanoseconds: 9_000_000_000,
+        keys: 10,
+        cpu_nanoseconds: Some(4_000),
+        commands: Some(12),
+        reads: Some(6),
+        ..ServerSample::default()
+    };
     let node = ServerNode {
         id: "a".into(),
         address: "redis:6379".into(),

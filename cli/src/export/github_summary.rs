@@ -127,10 +127,11 @@ fn numbers(text: &mut String, trials: &[Measurement]) {
 
 /// The cells of client-side caches, empty in a row without them.
 fn cells_of_cache(cache: Option<&CacheResult>) -> [String; 2] {
-    cache.map_or_else(Default::default, |cache| {
+    let cells = |cache: &CacheResult| {
         let reads = cache.hits.saturating_add(cache.misses);
         [human::share(cache.hits, reads), human::count(cache.invalidations)]
-    })
+    };
+    cache.map(cells).unwrap_or_default()
 }
 
 fn row(

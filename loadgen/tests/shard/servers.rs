@@ -65,7 +65,7 @@ async fn a_server_counts_what_was_sent_and_what_was_there_before_is_not_it() {
     assert!(risen(|sample| sample.cpu_nanoseconds).is_some(), "{node:?}");
     // Its own INFO is among them.
     let (processed, reads) = (risen(|sample| sample.commands).unwrap(), risen(|sample| sample.reads).unwrap());
-    assert!(processed > commands.calls && (1..=processed).contains(&reads), "{node:?}");
+    assert!(processed > commands.calls && reads > 0, "{node:?}");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub struct ClientResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_per_request_nanoseconds: Option<u64>,
     /// Mean batch that arrived: commands per 1000 reads of the servers from their connections. 1000 if each command came alone, less if it
-    /// took several reads. Not set likewise, or before Redis 6.
+    /// took several reads. Not set in the same cases, or before Redis 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands_per_thousand_reads: Option<u64>,
     /// Largest resident memory of a shard, in bytes.
