@@ -331,10 +331,22 @@ impl Shared {
             return;
         }
         self.assembly.meter().end();
+        self.tell_traced();
         let event = EngineEvent::Finished { attempt: attempt.number, aborted };
         if let Err(TrySendError::Full(event)) = self.events.try_send(event) {
             let events = self.events.clone();
             tokio::spawn(async move { events.send(event).await });
+        }
+    }
+
+    /// Passes on the traced requests, as far as there is room.
+    fn tell_traced(&self) {
+        for place in &self.seats {
+            let Ok(room) = self.events.try_reserve() else { return };
+            let traced = place.desk.lane().take_traced();
+            if let Some(traced) = traced {
+                room.send(EngineEvent::Traced(traced));
+            }
         }
     }
 
@@ -441,6 +453,7 @@ impl Driver for ClientDriver {
         Box::pin(async move {
             let report = |place: &Place| place.desk.lane().report(detail, from, monotonic_nanoseconds());
             let reports = self.shared.seats.iter().map(report).collect();
+            self.shared.tell_traced();
             let mut snapshot = self.shared.assembly.snapshot(reports, detail, from)?;
             snapshot.client = self.shared.usage();
             let prepared = self.engine.snapshot_since(Detail::Live, 0).await?;

@@ -11,6 +11,7 @@ mod plan_check;
 mod probe;
 mod server;
 mod shard;
+mod spans;
 pub mod trial;
 
 pub use descriptors::raise_open_files;

@@ -9,6 +9,7 @@ mod delays;
 mod merge;
 mod seconds;
 mod series;
+mod spans;
 
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::limits;
@@ -19,6 +20,7 @@ use redisbench_wire::timeline::Coarse;
 use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
 use seconds::{Latencies, Seconds};
+use spans::Spans;
 
 use merge::add_optional;
 
@@ -27,6 +29,7 @@ pub use churn::ChurnCounts;
 pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
+pub use spans::{Span, Traced};
 
 /// A request sent later than this after its due time counts as late.
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
@@ -103,6 +106,7 @@ pub struct Recording {
     /// Completions over time.
     series: Completions,
     seconds: Seconds,
+    spans: Option<Spans>,
 }
 
 #[derive(Clone, Debug)]
@@ -171,6 +175,7 @@ impl Recording {
             received_bytes: 0,
             counts_read: false,
             series: Completions::of_plan(plan),
+            spans: Spans::of(plan),
         }
     }
 
@@ -381,6 +386,25 @@ impl Recording {
         }
         let error = ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(&message()) };
         add_error(&mut self.errors, error);
+    }
+
+    /// Returns whether request `k` is traced.
+    #[inline]
+    pub fn traces(&self, k: u64) -> bool {
+        self.spans.as_ref().is_some_and(|spans| spans.chooses(k))
+    }
+
+    /// Keeps the time stamps of a traced request.
+    #[cold]
+    pub fn trace(&mut self, span: Span) {
+        if let Some(spans) = &mut self.spans {
+            spans.add(span);
+        }
+    }
+
+    /// Removes the traced requests, if there are any.
+    pub fn take_traced(&mut self) -> Option<Traced> {
+        self.spans.as_mut()?.take()
     }
 
     /// Counts a request that succeeded with fewer replicas than WAIT asked for.

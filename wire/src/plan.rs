@@ -9,6 +9,7 @@ mod options;
 mod part;
 mod reads;
 mod target;
+mod tracing;
 mod verify;
 mod workload;
 
@@ -24,6 +25,7 @@ pub use reads::{READS, only_reads};
 pub use target::{
     AddressMapping, Distribution, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust,
 };
+pub use tracing::Tracing;
 pub use verify::{Followed, Role, Verify};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
@@ -88,6 +90,9 @@ pub struct TrialPlan {
     /// Additional measurements besides the requests.
     #[serde(default)]
     pub measurement: Measurement,
+    /// Spans of single requests. None traces no request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<Tracing>,
     /// Time limits that the shard enforces by its own clock.
     pub limits: Limits,
 }

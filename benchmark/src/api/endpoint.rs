@@ -19,6 +19,14 @@ pub(super) fn is_file(text: &str) -> bool {
     text.strip_prefix("unix:").is_some_and(|path| path.starts_with('/') && !path.contains('\0'))
 }
 
+/// Whether it is an HTTP URL without TLS, credentials, query or fragment. The port may be missing.
+pub(super) fn is_plain_url(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("http://") else { return false };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_known = split(authority).is_some() || split(&format!("{authority}:80")).is_some();
+    is_known && !path.contains(|character: char| character.is_whitespace() || matches!(character, '?' | '#'))
+}
+
 /// A DNS name or an IPv4 address. Underscores are non-standard but common.
 pub(super) fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {

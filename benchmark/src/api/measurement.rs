@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::patterns::CAPACITY_PATTERN;
+use super::patterns::{CAPACITY_PATTERN, COLLECTOR_PATTERN};
 use super::problem::Problem;
 use crate::quantile::Quantile;
 
@@ -48,6 +48,24 @@ pub struct MeasurementSpec {
     /// with fewer than two connections or callers per shard, or where errors or an outage explain the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<bool>,
+    /// Sends spans of single requests to an OpenTelemetry collector. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<TracingSpec>,
+}
+
+/// Traces of single requests: a span from the due time to the reply, and within it one until the request was sent and one until the reply.
+/// The load generator's own clock stamps them. With tracing, replies are counted one by one, which costs processor time on the shards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TracingSpec {
+    /// Base URL of a collector that accepts OTLP over HTTP, such as `http://otel-collector:4318`. Spans go to `/v1/traces` below it. For a
+    /// collector with TLS, run an agent beside it. Spans that it refuses or that come too fast are dropped and counted in the shard's log.
+    #[schemars(length(max = 256), pattern(COLLECTOR_PATTERN))]
+    pub endpoint: String,
+    /// Traces one measured request in this many, chosen by its number: 1 to 1,000,000,000. Default 1000.
+    #[serde(default = "default_one_in")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub one_in: u32,
 }
 
 /// Dimension of a breakdown.
@@ -74,6 +92,7 @@ impl Default for MeasurementSpec {
             server_stats: true,
             link_capacity: None,
             probe: None,
+            tracing: None,
         }
     }
 }
@@ -84,6 +103,10 @@ fn default_breakdown() -> Vec<BreakdownKind> {
 
 fn default_percentiles() -> Vec<Number> {
     Quantile::USUAL.iter().filter_map(|quantile| quantile.percent().parse().ok()).collect()
+}
+
+fn default_one_in() -> u32 {
+    1000
 }
 
 fn default_true() -> bool {
@@ -102,6 +125,12 @@ pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan
         None
     });
     plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds: 0 }
+}
+
+/// The tracing of each shard. The schema has checked it.
+pub(super) fn tracing(spec: &MeasurementSpec) -> Option<plan::Tracing> {
+    let TracingSpec { endpoint, one_in } = spec.tracing.as_ref()?;
+    Some(plan::Tracing { endpoint: endpoint.clone(), one_in: (*one_in).into() })
 }
 
 /// Percentiles in results, lowest first.
@@ -183,6 +212,23 @@ mod tests {
             let said = problems(json!({"linkCapacity": text}));
             assert!(said.len() == 1 && said[0].contains("100Kbit to 10Tbit"), "{text}: {said:?}");
         }
+    }
+
+    #[test]
+    fn a_collector_is_a_url_without_tls() {
+        let tracing =
+            |tracing: serde_json::Value| checked(&json!({"measurement": {"tracing": tracing}})).plan.tracing.clone();
+        let endpoint = "http://otel-collector.monitoring:4318";
+        let traced = |one_in| Some(plan::Tracing { endpoint: endpoint.into(), one_in });
+        assert_eq!(tracing(json!({"endpoint": endpoint})), traced(1000));
+        assert_eq!(tracing(json!({"endpoint": endpoint, "oneIn": 1})), traced(1));
+        assert_eq!(checked(&json!({})).plan.tracing, None);
+        for refused in ["https://collector:4318", "collector:4318", "http://", "http://a b", "http://user@host"] {
+            let said = problems(json!({"tracing": {"endpoint": refused}}));
+            assert!(said.len() == 1 && said[0].contains("spec.measurement.tracing.endpoint"), "{refused}: {said:?}");
+        }
+        let said = problems(json!({"tracing": {"endpoint": endpoint, "oneIn": 0}}));
+        assert!(said.len() == 1 && said[0].contains("spec.measurement.tracing.oneIn"), "{said:?}");
     }
 
     #[test]

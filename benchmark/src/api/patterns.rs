@@ -15,6 +15,9 @@ pub const QUANTILE_PATTERN: &str = r"^(0\.[0-9]{1,6}|1)$";
 /// Pattern of a link's capacity in the schema.
 pub const CAPACITY_PATTERN: &str = r"^[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]bit$";
 
+/// A collector's base URL: HTTP, a host with or without a port, and a path or none.
+pub const COLLECTOR_PATTERN: &str = r"^http://(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@?#]+)(:[0-9]{1,5})?(/[^\s?#]*)?$";
+
 /// `host:port`. The host is a name, an IPv4 address, or an IPv6 address in brackets.
 pub const ENDPOINT_PATTERN: &str = r"^(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@]+):[0-9]{1,5}$";
 

@@ -7,8 +7,8 @@ use super::duration::{DurationError, GoDuration};
 use super::keys::millionths;
 use super::measurement::bits_per_second;
 use super::patterns::{
-    CAPACITY_PATTERN, DECIMAL_PATTERN, DURATION_PATTERN, ENDPOINT_PATTERN, HOST_PATTERN, NAME_PATTERN,
-    OBJECT_NAME_PATTERN, QUANTILE_PATTERN, SECRET_KEY_PATTERN,
+    CAPACITY_PATTERN, COLLECTOR_PATTERN, DECIMAL_PATTERN, DURATION_PATTERN, ENDPOINT_PATTERN, HOST_PATTERN,
+    NAME_PATTERN, OBJECT_NAME_PATTERN, QUANTILE_PATTERN, SECRET_KEY_PATTERN,
 };
 use super::problem::Problem;
 
@@ -202,6 +202,10 @@ fn pattern(pattern: &str) -> Option<Pattern> {
         CAPACITY_PATTERN => (
             |text| bits_per_second(text).is_some(),
             "must be a number with at most 3 decimals and Kbit, Mbit, Gbit or Tbit, such as 10Gbit",
+        ),
+        COLLECTOR_PATTERN => (
+            super::endpoint::is_plain_url,
+            "must be http://host:port, such as http://otel-collector:4318; for a collector with TLS, run an agent beside it",
         ),
         NAME_PATTERN => (is_label, "must be lower-case letters, digits and -, with a letter or digit at both ends"),
         OBJECT_NAME_PATTERN => (

@@ -113,6 +113,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         },
         node_seconds: watches_nodes(&thresholds),
         measurement: plan::Measurement { probe_nanoseconds, ..measurement },
+        tracing: measurement::tracing(&spec.measurement),
         limits: plan::Limits::default(),
     };
     plan.limits = limits(&plan, &shards);

@@ -36,7 +36,8 @@ pub fn of_connecting(reason: ConnectFailure, message: &str, target: &Target) -> 
     target::failure(reason, &format!("target {name}: {message}"))
 }
 
-fn describe(error: &dyn Error) -> String {
+/// The error and its causes on one line.
+pub fn describe(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

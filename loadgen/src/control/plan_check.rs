@@ -37,6 +37,9 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         "connectionLifetime is 0: a connection needs at least one request".into()
     })?;
     require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs at least one caller".into())?;
+    require(plan.tracing.as_ref().is_none_or(|tracing| tracing.one_in > 0), || {
+        "tracing.oneIn is 0: it needs at least 1".into()
+    })?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
     require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
         format!("target.masterName goes with topology Sentinel, not with {:?}", target.topology)
@@ -247,7 +250,9 @@ mod tests {
     use super::*;
     use crate::open_loop::OpenLoop;
     use crate::sample::plan;
-    use redisbench_wire::plan::{Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage};
+    use redisbench_wire::plan::{
+        Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tracing,
+    };
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
         OpenLoop { stages: stages.to_vec(), ..OpenLoop::at(rate_per_second) }.load()
@@ -259,6 +264,10 @@ mod tests {
 
     fn lifetime(count: u32) -> Lifetime {
         Lifetime { limit: LifetimeLimit::Requests { count }, spread: LifetimeSpread::Even }
+    }
+
+    fn tracing(one_in: u64) -> Tracing {
+        Tracing { endpoint: "http://collector:4318".into(), one_in }
     }
 
     const OWN: KeyPattern = KeyPattern::PerConnection { partitioned: true };
@@ -300,7 +309,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut TrialPlan);
-        let faults: [(Spoil, &str); 37] = [
+        let faults: [(Spoil, &str); 38] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -323,6 +332,7 @@ mod tests {
             (|plan| plan.pipeline = 0, "pipeline is 0"),
             (|plan| plan.concurrency = Some(0), "concurrency is 0"),
             (|plan| plan.connection_lifetime = Some(lifetime(0)), "connectionLifetime is 0"),
+            (|plan| plan.tracing = Some(tracing(0)), "tracing.oneIn is 0"),
             (|plan| plan.workload.options.caching = Some(caching()), "needs protocol RESP3"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),

@@ -22,6 +22,7 @@ pub use self::calls::{Answered, Call, Reply, Sources};
 use super::driver::{Driver, Spawn};
 use super::exit::Exit;
 use super::identity::Identity;
+use super::spans::Exporter;
 use super::trial::{Action, Event, Trial};
 use super::{descriptors, failure, probe};
 use crate::clock::timer_at;
@@ -79,6 +80,8 @@ pub struct Shard {
     named: bool,
     /// Queries the servers' statistics while a load runs.
     servers: Option<ServerWatch>,
+    /// Takes traced requests to their collector.
+    exporter: Option<Exporter>,
     /// The last phase in the log.
     logged: ShardPhase,
     exit: Option<Exit>,
@@ -115,6 +118,7 @@ impl Shard {
             renewal: None,
             named: false,
             servers: None,
+            exporter: None,
             logged: ShardPhase::Idle,
             exit: None,
         }
@@ -187,6 +191,12 @@ impl Shard {
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
             EngineEvent::Unanswered => return self.search_again(Again::Unanswered),
+            EngineEvent::Traced(traced) => {
+                if let Some(exporter) = &self.exporter {
+                    exporter.send(traced);
+                }
+                return;
+            }
             EngineEvent::Finished { attempt, .. } => {
                 if let Some(servers) = &self.servers {
                     servers.load_is_over();
@@ -319,6 +329,7 @@ impl Shard {
             Action::Start(start) => {
                 self.probing = None;
                 self.watch_servers(start.start_nanoseconds);
+                self.begin_exporter(start.attempt);
                 self.with_driver(|driver| driver.start(start.start_nanoseconds, start.attempt))?;
             }
             Action::Measure(from) => {
@@ -372,6 +383,15 @@ impl Shard {
             // Tracked, so that a drain also waits for these connections.
             self.ending.spawn(task);
         }
+    }
+
+    fn begin_exporter(&mut self, attempt: u32) {
+        let exporter = self.trial.plan_in_use().and_then(|plan| Exporter::begin(&plan, attempt));
+        self.exporter = exporter.map(|(exporter, task)| {
+            // Tracked, so that a drain also waits for the last batch.
+            self.ending.spawn(task);
+            exporter
+        });
     }
 
     fn with_driver(&self, command: impl FnOnce(&dyn Driver) -> Result<(), EngineError>) -> Result<(), EngineError> {
@@ -431,6 +451,7 @@ impl Shard {
         self.cleanup = None;
         self.sentinels = None;
         self.servers = None;
+        self.exporter = None;
         self.cluster_watch = Arc::default();
         self.driver_events = None;
         (self.config, self.probing) = (None, None);

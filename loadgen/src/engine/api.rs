@@ -8,6 +8,7 @@ use redisbench_wire::plan::ShardPlan;
 use rustls::pki_types::ServerName;
 
 use crate::cluster::Topology;
+use crate::record::Traced;
 
 /// Everything that the engine needs before it starts its threads.
 #[derive(Clone, Debug)]
@@ -144,6 +145,8 @@ pub enum EngineEvent {
     TopologyStale,
     /// Slots get no replies while a load runs: the topology should be discovered again at once. Repeated until they do.
     Unanswered,
+    /// Requests that were traced.
+    Traced(Traced),
     /// Every request of the attempt has its outcome, or the attempt was aborted.
     Finished { attempt: u32, aborted: bool },
     /// A worker cannot continue: the kernel refused something it needs.

@@ -12,7 +12,7 @@ use redisbench_wire::snapshot::{Sending, Stage};
 
 use super::load::{Links, Load};
 use super::pipeline::{Class, Waiting};
-use crate::record::{Completion, Period, Recording, Unsent, WorkerReport};
+use crate::record::{Completion, Period, Recording, Span, Traced, Unsent, WorkerReport};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
 use crate::workload::Workload;
@@ -226,6 +226,11 @@ impl Lane {
         }
         self.recording.read(outcome.received_bytes, measuring);
         self.recording.read_of(operation, outcome.received_bytes);
+        if measured && self.recording.traces(call.k) {
+            let error = outcome.reply.err().map(|failed| failed.kind.to_owned());
+            let (k, sent) = (call.k, Some(called));
+            self.recording.trace(Span { k, operation, node: None, due, sent, ended: now, redirects: 0, error });
+        }
         match outcome.reply {
             Ok(nil) => {
                 if measured {
@@ -270,6 +275,11 @@ impl Lane {
     fn end(&mut self, now: u64) {
         self.load.settle(&Elsewhere, now);
         self.load.end(now, &self.run_queue);
+    }
+
+    /// Removes the traced requests, if there are any.
+    pub fn take_traced(&mut self) -> Option<Traced> {
+        self.recording.take_traced()
     }
 
     /// Its part of a snapshot, with the seconds from `from` on.

@@ -31,6 +31,15 @@ impl Outbox {
         let _ = self.events.try_send(event);
     }
 
+    /// Sends the event that `make` returns, which is only called if there is room.
+    pub(super) fn offer_made(&self, make: impl FnOnce() -> Option<EngineEvent>) {
+        if let Ok(room) = self.events.try_reserve()
+            && let Some(event) = make()
+        {
+            room.send(event);
+        }
+    }
+
     /// The topology should be discovered again.
     pub(super) fn topology_is_stale(&mut self) {
         self.topology_stale = true;

@@ -113,7 +113,8 @@ pub(super) struct Worker {
     caching: Option<Box<Caching>>,
     /// The workload of the trial, if its requests get several replies each.
     exchanges: Option<Arc<Workload>>,
-    /// Whether every reply is handled individually: for those above, or because a missed key may have to be written.
+    /// Whether every reply is handled individually: for those above, or because a missed key may have to be written, or to trace
+    /// single requests.
     one_by_one: bool,
     read_buffer: Vec<u8>,
     whole_replies: WholeReplies,
@@ -161,7 +162,11 @@ impl Worker {
             load: Load::none(Arc::clone(&common.trial)),
             recording: Recording::new(&common.plan),
             router: Router::new(topology, common.reads.clone()),
-            one_by_one: exchanges.is_some() || common.trial.has_fills() || checker.is_some() || caching.is_some(),
+            one_by_one: exchanges.is_some()
+                || common.trial.has_fills()
+                || checker.is_some()
+                || caching.is_some()
+                || common.plan.tracing.is_some(),
             checker,
             caching,
             exchanges,

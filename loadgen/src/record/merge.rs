@@ -346,6 +346,7 @@ impl Recording {
             counts_read: self.counts_read,
             series: if full { self.series.clone() } else { super::Completions::default() },
             seconds: super::Seconds::default(),
+            spans: None,
         }
     }
 

@@ -23,6 +23,7 @@ mod sentinel;
 mod sentinel_access;
 mod servers;
 mod tls;
+mod tracing;
 mod trials;
 mod verify;
 mod windows;

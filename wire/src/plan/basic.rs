@@ -56,6 +56,7 @@ impl TrialPlan {
             breakdown: Breakdown { operation: true, node: true },
             node_seconds: false,
             measurement: Measurement::default(),
+            tracing: None,
             limits: Limits {
                 trial_nanoseconds: 600 * SECOND,
                 armed_nanoseconds: 600 * SECOND,

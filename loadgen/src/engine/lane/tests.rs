@@ -1,5 +1,5 @@
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, Load as Loop, TrialPlan};
+use redisbench_wire::plan::{Bound, Load as Loop, Tracing, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
@@ -20,8 +20,11 @@ struct Bench {
 
 impl Bench {
     fn new(load: Loop, bound: Bound, callers: u32, takes: u64) -> Self {
-        let plan = TrialPlan { load, bound, concurrency: Some(callers), ..TrialPlan::basic("redis:6379") };
-        let plan = plan.of_shard(0);
+        Self::of(TrialPlan { load, bound, ..TrialPlan::basic("redis:6379") }, callers, takes)
+    }
+
+    fn of(plan: TrialPlan, callers: u32, takes: u64) -> Self {
+        let plan = TrialPlan { concurrency: Some(callers), ..plan }.of_shard(0);
         let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
         let workload = Arc::new(Workload::of_trial(&plan).unwrap());
         let mut lane = Lane::new(&plan, seat, workload, RunQueue::default());
@@ -147,4 +150,22 @@ fn errors_have_their_kind_and_message() {
     assert_eq!((snapshot.total.errors, snapshot.errors[0].kind.as_str()), (1, "WRONGTYPE"));
     assert_eq!(snapshot.errors[0].first_message, "WRONGTYPE not a list");
     assert!(snapshot.latency.error_replies.is_some() && snapshot.stage == Stage::Done);
+}
+
+#[test]
+fn traced_requests_have_the_times_of_the_histogram() {
+    let plan = TrialPlan {
+        tracing: Some(Tracing { endpoint: "http://collector:4318".into(), one_in: 1 }),
+        ..TrialPlan::basic("redis:6379")
+    };
+    // One caller that takes 2 ms, and a request due each millisecond.
+    let mut bench = Bench::of(TrialPlan { load: open_loop(1_000), bound: requests(10), ..plan }, 1, 2 * MILLISECOND);
+    bench.run(u64::MAX);
+    let traced = bench.lane.take_traced().unwrap();
+    assert_eq!((traced.spans.len(), traced.lost), (10, 0));
+    for (place, span) in (0..).zip(&traced.spans) {
+        let (due, sent) = (START + place * MILLISECOND, START + 2 * place * MILLISECOND);
+        assert_eq!((span.due, span.sent, span.ended, span.node), (due, Some(sent), sent + 2 * MILLISECOND, None));
+    }
+    assert_eq!(bench.lane.take_traced(), None);
 }

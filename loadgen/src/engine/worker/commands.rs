@@ -11,7 +11,7 @@ use super::Worker;
 use crate::engine::api::EngineEvent;
 use crate::engine::load::{Kind, Links, Load, Together};
 use crate::engine::mailbox::Command;
-use crate::record::{Recording, WorkerReport};
+use crate::record::{Recording, Traced, WorkerReport};
 use crate::sys;
 
 /// The progress of the preload.
@@ -184,6 +184,11 @@ impl Worker {
 
     /// Offers pending events to the cold side.
     pub(super) fn tell(&mut self) {
+        let (recording, router) = (&mut self.recording, &self.router);
+        self.outbox.offer_made(|| {
+            let nodes = || router.nodes().iter().map(|node| node.server.label.clone()).collect();
+            recording.take_traced().map(|traced| EngineEvent::Traced(Traced { nodes: nodes(), ..traced }))
+        });
         self.outbox.tell((self.common.ready.load(Relaxed), self.common.wanted.load(Relaxed)));
         if self.load.kind == Kind::Preload {
             self.tell_progress();

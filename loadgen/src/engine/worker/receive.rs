@@ -13,7 +13,7 @@ use crate::engine::exchanges::{self, Error, Outcome};
 use crate::engine::pipeline::{Class, Flight, Request};
 use crate::engine::router::Resend;
 use crate::engine::stream::Received;
-use crate::record::{Completion, Recording};
+use crate::record::{Completion, Recording, Span};
 use crate::resp::{ProtocolError, Reply, WholeReplies};
 use crate::sys;
 use crate::verify::Moment;
@@ -232,6 +232,7 @@ impl Worker {
                 let node = self.connections[index].node() as u32;
                 self.recording.responded(operation, self.now.saturating_sub(due), 1);
                 self.recording.served(operation, node, self.now.saturating_sub(sent), 1);
+                self.trace(node, &request, Some(sent), None);
             }
             Class::Preload => {
                 self.preloaded.keys += u64::from(self.load.writes_keys);
@@ -257,6 +258,16 @@ impl Worker {
             self.connections[index].pipeline.stage(fill);
         }
         1
+    }
+
+    /// Keeps the time stamps of a measured request that has its outcome, if it is traced.
+    #[inline]
+    fn trace(&mut self, node: u32, request: &Request, sent: Option<u64>, error: Option<&str>) {
+        let &Request { k, operation, due, hops, .. } = request;
+        if self.recording.traces(k) {
+            let (redirects, error) = (hops.redirects(), error.map(str::to_owned));
+            self.recording.trace(Span { k, operation, node: Some(node), due, sent, ended: self.now, redirects, error });
+        }
     }
 
     /// Handles the outcome of a request with several replies. Returns what it adds to the series.
@@ -357,6 +368,9 @@ impl Worker {
             let &Request { operation, due, hops, .. } = request;
             let (node, redirected) = (node as u32, hops.redirects() > 0);
             self.recording.failed(period, &Completion { operation, node, due, now: self.now, redirected }, answered);
+        }
+        if request.class == Class::Measured {
+            self.trace(node as u32, request, None, Some(kind));
         }
         let label = &self.router.nodes()[node].server.label;
         match request.class {
