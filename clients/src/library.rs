@@ -7,7 +7,8 @@ mod turns;
 
 use std::time::Duration;
 
-use redisbench_loadgen::engine::{Access, EngineConfig, Handshake, Login};
+use redisbench_loadgen::cluster::NodeAddress;
+use redisbench_loadgen::engine::{Access, EngineConfig, Handshake, Login, Tls};
 use redisbench_wire::plan::{Client, Library, Operation, Part, Protocol, Target};
 
 use crate::command::Command;
@@ -20,6 +21,7 @@ pub struct Setup {
     /// Host and port of each server: all of a cluster, otherwise the only one.
     pub servers: Vec<(String, u16)>,
     pub login: Option<Login>,
+    pub tls: Option<Tls>,
     pub handshake: Handshake,
     pub connect_timeout: Duration,
     pub response_timeout: Duration,
@@ -31,12 +33,14 @@ impl Setup {
     /// Of the client that `config` names.
     pub fn new(config: &EngineConfig, client: Client) -> Self {
         let timeouts = config.plan.timeouts;
-        let addresses = config.topology.nodes.iter().map(|node| node.address);
+        let tls = config.access.tls.clone();
+        let servers = config.topology.nodes.iter().map(|node| reached(node, tls.is_some())).collect();
         Self {
             client,
             target: config.plan.target.clone(),
-            servers: addresses.map(|address| (address.ip().to_string(), address.port())).collect(),
+            servers,
             login: config.access.login.clone(),
+            tls,
             handshake: config.access.handshake.clone(),
             connect_timeout: Duration::from_nanos(timeouts.connect_nanoseconds),
             response_timeout: Duration::from_nanos(timeouts.request_nanoseconds),
@@ -47,6 +51,7 @@ impl Setup {
     /// Replaces what connections made from now on log in with.
     pub fn log_in_with(&mut self, access: &Access) {
         (self.login, self.handshake) = (access.login.clone(), access.handshake.clone());
+        self.tls.clone_from(&access.tls);
     }
 
     /// The library and its version.
@@ -72,6 +77,15 @@ impl Setup {
 
     fn username(&self) -> Option<&str> {
         self.login.as_ref()?.username.as_deref()
+    }
+}
+
+/// Host and port of a server: with TLS by name, because a certificate names its host.
+fn reached(node: &NodeAddress, by_name: bool) -> (String, u16) {
+    let named = node.label.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    match named.filter(|_| by_name) {
+        Some((host, port)) => (host.trim_matches(['[', ']']).to_owned(), port),
+        None => (node.address.ip().to_string(), node.address.port()),
     }
 }
 

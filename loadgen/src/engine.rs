@@ -27,7 +27,7 @@ mod worker;
 
 pub use crate::selfcheck::{Meter, RunQueue};
 pub use crate::sys::{Alarm, monotonic_nanoseconds};
-pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Login, Tls};
+pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Login, Tls, TlsParts};
 pub use assembly::Assembly;
 pub use cpus::available_workers;
 pub use handle::Engine;

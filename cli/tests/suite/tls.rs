@@ -28,9 +28,15 @@ fn with_certificates(documents: Vec<Value>, certificate: &str, key: &str) -> Str
 
 /// A benchmark with the Secrets that it refers to.
 fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {
+    manifest_of(port, tls, certificate, key, &json!([]))
+}
+
+fn manifest_of(port: u16, tls: &Value, certificate: &str, key: &str, clients: &Value) -> String {
     let benchmark = of_gets(json!({
         "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("localhost:{port}")], "tls": tls}],
-        "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s"},
+        "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s", "clients": clients},
+        // A probe would send requests of its own.
+        "measurement": {"probe": false},
     }));
     with_certificates(vec![benchmark], certificate, key)
 }
@@ -58,6 +64,26 @@ fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
     let throwaway = Run::local(&manifest(port, &trusted, &certificate, &key), &["--with-redis"]).finish();
     throwaway.succeeded();
     assert!(throwaway.stderr.contains("with TLS from a throwaway CA"), "{}", throwaway.stderr);
+}
+
+#[test]
+fn client_libraries_speak_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let (redis, port, certificate, key) = secure(directory.path(), &[]);
+    let client = json!({"name": "client"});
+    let trusted = json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": client});
+    let anyone = json!({"insecureSkipVerify": true, "clientCertificateSecretRef": client});
+    for library in ["RedisRs", "Fred", "SmartBatching"] {
+        for tls in [&trusted, &anyone] {
+            let clients = json!([{"name": "subject", "type": library}]);
+            let before = redis.calls("get");
+            let finished = Run::local(&manifest_of(port, tls, &certificate, &key, &clients), &[]).finish();
+            let status = finished.succeeded();
+            let requests = &status["result"]["requests"];
+            assert_eq!(number(&requests["errors"]), 0, "{library}: {status:#}");
+            assert_eq!(redis.calls("get") - before, number(&requests["succeeded"]), "{library}: {status:#}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! fred. All of its clients pipeline.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fred::bytes::Bytes;
@@ -7,9 +9,13 @@ use fred::bytes_utils::Str;
 use fred::clients::Pool as Clients;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike as _;
-use fred::types::config::{ClusterDiscoveryPolicy, Config, ReconnectPolicy, Server, ServerConfig};
+use fred::types::config::{
+    ClusterDiscoveryPolicy, Config, HostMapping, ReconnectPolicy, Server, ServerConfig, TlsConfig, TlsConnector,
+    TlsHostMapping,
+};
 use fred::types::{Builder, ClusterHash, CustomCommand, RespVersion, Value};
 use redisbench_wire::plan::{Pool, Topology};
+use rustls::ClientConfig;
 use tokio::time::timeout;
 
 use super::turns::Turns;
@@ -29,7 +35,9 @@ pub struct Connections {
 impl Connections {
     pub async fn open(setup: &Setup, count: usize) -> Result<Self, String> {
         let told = |error: Error| format!("fred: {error}");
-        let servers: Vec<Server> = setup.servers.iter().map(|(host, port)| Server::new(host.clone(), *port)).collect();
+        let name = setup.tls.as_ref().and_then(|tls| tls.server_name.as_ref()).map(|name| name.to_str().into_owned());
+        let server = |(host, port): &(String, u16)| Server::new_with_tls(host.clone(), *port, name.clone());
+        let servers: Vec<Server> = setup.servers.iter().map(server).collect();
         let server = match (setup.target.topology, servers.first().cloned()) {
             (_, None) => return Err("fred: the target has no server".into()),
             (Topology::Cluster, _) => {
@@ -45,6 +53,10 @@ impl Connections {
             password: setup.password()?,
             version: if setup.is_resp3() { RespVersion::RESP3 } else { RespVersion::RESP2 },
             database: (database > 0).then_some(database),
+            tls: setup.tls.as_ref().map(|tls| TlsConfig {
+                connector: TlsConnector::from(ClientConfig::clone(&tls.config)),
+                hostnames: name.map_or(TlsHostMapping::None, |name| TlsHostMapping::Custom(Arc::new(SameName(name)))),
+            }),
             ..Config::default()
         };
         let mut builder = Builder::from_config(config);
@@ -85,6 +97,16 @@ impl Connections {
     pub async fn close(&self) {
         // A server that does not answer QUIT in time is left to fred.
         let _ = timeout(self.patience, self.clients.quit()).await;
+    }
+}
+
+/// The name that the certificates of all nodes of a cluster have.
+#[derive(Debug)]
+struct SameName(String);
+
+impl HostMapping for SameName {
+    fn map(&self, _: &IpAddr, _: &str) -> Option<String> {
+        Some(self.0.clone())
     }
 }
 

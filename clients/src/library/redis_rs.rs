@@ -7,9 +7,10 @@ use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisError,
-    RedisResult, Value,
+    AsyncConnectionConfig, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
+    ProtocolVersion, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
 };
+use redisbench_loadgen::engine::TlsParts;
 use redisbench_wire::plan::{Pool, RedisRsConnection};
 
 use super::turns::Turns;
@@ -95,7 +96,13 @@ fn told(error: RedisError) -> String {
 /// How to reach one server.
 fn info(setup: &Setup, (host, port): &(String, u16)) -> Result<ConnectionInfo, String> {
     let protocol = if setup.is_resp3() { ProtocolVersion::RESP3 } else { ProtocolVersion::RESP2 };
-    let info = ConnectionAddr::Tcp(host.clone(), *port).into_connection_info().map_err(told)?;
+    let (host, port) = (host.clone(), *port);
+    let address = match &setup.tls {
+        None => ConnectionAddr::Tcp(host, port),
+        // Its parameters are filled in below.
+        Some(tls) => ConnectionAddr::TcpTls { host, port, insecure: tls.parts.trusts_anyone, tls_params: None },
+    };
+    let info = address.into_connection_info().map_err(told)?;
     let mut redis = info.redis_settings().clone().set_protocol(protocol).set_db(setup.target.database.into());
     if let Some(username) = setup.username() {
         redis = redis.set_username(username);
@@ -103,7 +110,18 @@ fn info(setup: &Setup, (host, port): &(String, u16)) -> Result<ConnectionInfo, S
     if let Some(password) = setup.password()? {
         redis = redis.set_password(password);
     }
-    Ok(info.set_redis_settings(redis))
+    let info = info.set_redis_settings(redis);
+    let Some(tls) = &setup.tls else { return Ok(info) };
+    let client = redis::Client::build_with_tls(info, certificates(&tls.parts)).map_err(told)?;
+    Ok(client.get_connection_info().clone())
+}
+
+fn certificates(parts: &TlsParts) -> TlsCertificates {
+    let identity = parts.identity.clone();
+    TlsCertificates {
+        client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key }),
+        root_cert: parts.authorities.clone(),
+    }
 }
 
 impl Connections {
@@ -233,6 +251,10 @@ impl Source {
                 }
                 if let Some(password) = setup.password()? {
                     builder = builder.password(password);
+                }
+                if let Some(tls) = &setup.tls {
+                    let mode = if tls.parts.trusts_anyone { TlsMode::Insecure } else { TlsMode::Secure };
+                    builder = builder.tls(mode).certs(certificates(&tls.parts));
                 }
                 let made = builder.build().map_err(told)?.get_async_connection().await;
                 made.map(Connection::Cluster).map_err(told)

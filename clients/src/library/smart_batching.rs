@@ -6,13 +6,16 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redisbench_loadgen::engine::Handshake;
+use redisbench_loadgen::engine::{Handshake, Tls};
 use redisbench_loadgen::resp::{self, Decoder};
 use redisbench_wire::plan::Pool;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 use super::turns::Turns;
 use super::{CallError, Reply, Setup};
@@ -44,6 +47,7 @@ impl Connections {
         let server = setup.servers.first().cloned().ok_or("smart batching: the target has no server")?;
         let peer = Arc::new(Peer {
             server,
+            tls: setup.tls.clone(),
             handshake: setup.handshake.clone(),
             connect_timeout: setup.connect_timeout,
             batch_bytes,
@@ -72,22 +76,34 @@ impl Connections {
     }
 }
 
+/// A connection, plain or within TLS.
+type Stream = Either<TcpStream, TlsStream<TcpStream>>;
+
 /// The server of a connection, and how to connect to it.
 #[derive(Debug)]
 struct Peer {
     server: (String, u16),
+    tls: Option<Tls>,
     handshake: Handshake,
     connect_timeout: Duration,
     batch_bytes: usize,
 }
 
 impl Peer {
-    async fn connect(&self) -> io::Result<TcpStream> {
+    async fn connect(&self) -> io::Result<Stream> {
         let (host, port) = &self.server;
         let made = async {
-            let mut stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
+            let socket = TcpStream::connect((host.as_str(), *port)).await?;
+            socket.set_nodelay(true)?;
+            let mut stream = match &self.tls {
+                None => Either::Left(socket),
+                Some(tls) => {
+                    let name = tls.name_of(&format!("{host}:{port}"))?;
+                    Either::Right(TlsConnector::from(Arc::clone(&tls.config)).connect(name, socket).await?)
+                }
+            };
             stream.write_all(&self.handshake.bytes).await?;
+            stream.flush().await?;
             let mut replies = Replies::default();
             let mut left = self.handshake.replies;
             while left > 0 {
@@ -146,7 +162,7 @@ impl Replies {
 }
 
 /// Sends jobs and answers them until nobody can send another. If the connection breaks, the jobs that it sent fail, and it is made again.
-async fn serve(peer: Arc<Peer>, stream: TcpStream, mut jobs: mpsc::Receiver<Job>) {
+async fn serve(peer: Arc<Peer>, stream: Stream, mut jobs: mpsc::Receiver<Job>) {
     let mut stream = Some(stream);
     loop {
         let connected = match stream.take() {
@@ -160,7 +176,16 @@ async fn serve(peer: Arc<Peer>, stream: TcpStream, mut jobs: mpsc::Receiver<Job>
             sleep(PAUSE).await;
             continue;
         };
-        let (mut reader, mut writer) = connected.into_split();
+        let (mut reader, mut writer) = match connected {
+            Either::Left(plain) => {
+                let (reader, writer) = plain.into_split();
+                (Either::Left(reader), Either::Left(writer))
+            }
+            Either::Right(secure) => {
+                let (reader, writer) = tokio::io::split(secure);
+                (Either::Right(reader), Either::Right(writer))
+            }
+        };
         let waiting: Mutex<VecDeque<Answer>> = Mutex::default();
         let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let write = async {
@@ -177,7 +202,8 @@ async fn serve(peer: Arc<Peer>, stream: TcpStream, mut jobs: mpsc::Receiver<Job>
                         next = jobs.try_recv().ok();
                     }
                 }
-                if writer.write_all(&batch).await.is_err() {
+                // TLS may keep a part of it until it is flushed.
+                if writer.write_all(&batch).await.is_err() || writer.flush().await.is_err() {
                     return false;
                 }
                 batch.clear();

@@ -125,7 +125,8 @@ fn tls(authorities: &Path) -> anyhow::Result<Tls> {
         roots.add(certificate?)?;
     }
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    Ok(Tls { config: Arc::new(config), server_name: Some(ServerName::try_from("localhost")?) })
+    let server_name = Some(ServerName::try_from("localhost")?);
+    Ok(Tls { config: Arc::new(config), server_name, parts: Arc::default() })
 }
 
 /// The most memory that this process ever had.

@@ -44,6 +44,25 @@ pub struct Tls {
     pub config: Arc<rustls::ClientConfig>,
     /// The name that a server's certificate must have, also sent as SNI. `None`: the host that each server is reached by.
     pub server_name: Option<ServerName<'static>>,
+    /// The same settings for client libraries that build their own.
+    pub parts: Arc<TlsParts>,
+}
+
+/// TLS settings as client libraries take them. Debug output shows no certificate and no key.
+#[derive(Default)]
+pub struct TlsParts {
+    /// PEM of the trusted CAs, if not those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// PEM of the client's certificate and of its key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether every certificate is accepted.
+    pub trusts_anyone: bool,
+}
+
+impl fmt::Debug for TlsParts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("TlsParts").field("trusts_anyone", &self.trusts_anyone).finish_non_exhaustive()
+    }
 }
 
 impl Tls {

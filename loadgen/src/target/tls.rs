@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::client::Trouble;
-use crate::engine::Tls;
+use crate::engine::{Tls, TlsParts};
 
 const AUTHORITY: &str = "spec.targets[0].tls.caSecretRef";
 const CERTIFICATE: &str = "spec.targets[0].tls.clientCertificateSecretRef";
@@ -53,18 +53,26 @@ impl Security {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions)
             .map_err(|error| format!("{MINIMUM_VERSION}: {error}"))?;
+        let mut parts = TlsParts { trusts_anyone: plan.trust == plan::Trust::Anyone, ..TlsParts::default() };
         let builder = match plan.trust {
-            plan::Trust::Mounted => builder.with_root_certificates(authorities(&directory.join("ca.crt")).await?),
+            plan::Trust::Mounted => {
+                let pem = read(&directory.join("ca.crt"), AUTHORITY).await?;
+                let roots = authorities(&pem)?;
+                parts.authorities = Some(pem);
+                builder.with_root_certificates(roots)
+            }
             plan::Trust::System => builder.with_root_certificates(system_authorities()?),
             plan::Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone { provider })),
         };
         let config = if plan.client_certificate {
-            let certificates = certificates(&directory.join("tls.crt"), CERTIFICATE).await?;
+            let chain = read(&directory.join("tls.crt"), CERTIFICATE).await?;
             let key = read(&directory.join("tls.key"), CERTIFICATE).await?;
-            let key = PrivateKeyDer::from_pem_slice(&key)
+            let certificates = certificates(&chain, &format!("{CERTIFICATE}: its tls.crt"))?;
+            let private = PrivateKeyDer::from_pem_slice(&key)
                 .map_err(|_| format!("{CERTIFICATE}: its tls.key has no PEM private key"))?;
+            parts.identity = Some((chain, key));
             builder
-                .with_client_auth_cert(certificates, key)
+                .with_client_auth_cert(certificates, private)
                 .map_err(|error| format!("{CERTIFICATE}: its certificate and key cannot be used: {error}"))?
         } else {
             builder.with_no_client_auth()
@@ -72,7 +80,7 @@ impl Security {
         let server_name = plan.server_name.as_deref().map(|name| {
             ServerName::try_from(name.to_owned()).map_err(|_| format!("{SERVER_NAME}: {name:?} is not a host name"))
         });
-        let engine = Tls { config: Arc::new(config), server_name: server_name.transpose()? };
+        let engine = Tls { config: Arc::new(config), server_name: server_name.transpose()?, parts: Arc::new(parts) };
         Ok(Self { engine, plan: plan.clone() })
     }
 
@@ -127,19 +135,18 @@ async fn read(path: &Path, field: &str) -> Result<Vec<u8>, String> {
     tokio::fs::read(path).await.map_err(|error| format!("{field}: {name} could not be read: {}", error.kind()))
 }
 
-async fn certificates(path: &Path, field: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let bytes = read(path, field).await?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+/// The certificates of `what`, which has at least one.
+fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(format!("{field}: its {name} has no PEM certificate")),
+        _ => Err(format!("{what} has no PEM certificate")),
     }
 }
 
-async fn authorities(path: &Path) -> Result<RootCertStore, String> {
+fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path, AUTHORITY).await? {
+    for certificate in certificates(pem, &format!("{AUTHORITY}: its ca.crt"))? {
         roots.add(certificate).map_err(|error| format!("{AUTHORITY}: a certificate in it cannot be used: {error}"))?;
     }
     Ok(roots)

@@ -43,6 +43,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> C
     }
     check_kind(chosen, library, cluster, problems);
     check_unsupported(spec, &chosen.name, problems);
+    check_tls(spec, chosen, problems);
     let connections = chosen.pool.size.unwrap_or(load.connections);
     if connections < spec.shards.count {
         let message = format!("must be at least shards.count, which is {}: raise it", spec.shards.count);
@@ -142,6 +143,20 @@ fn check_kind(client: &ClientSpec, library: Library, cluster: bool, problems: &m
     }
 }
 
+/// Refuses the TLS settings that redis-rs has no way to set. It verifies the host to which it connects.
+fn check_tls(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Vec<Problem>) {
+    let tls = spec.targets.first().and_then(|target| target.tls.as_ref());
+    let Some(tls) = tls.filter(|_| client.kind == ClientType::RedisRs) else { return };
+    let set = [
+        ("serverName", tls.server_name.is_some()),
+        ("minimumVersion", tls.minimum_version != plan::TlsVersion::default()),
+    ];
+    for (field, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
+        let message = "is not supported with clients of type RedisRs: remove it, or the client";
+        problems.push(Problem::new(format!("spec.targets[0].tls.{field}"), "", message));
+    }
+}
+
 /// Refuses the features that only the engine has.
 fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<Problem>) {
     let (workload, load) = (&spec.workload, &spec.load);
@@ -165,7 +180,6 @@ fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<P
         ("spec.load.connectionLifetime", load.connection_lifetime.is_some()),
         ("spec.load.connectRate", load.connect_rate.is_some()),
         ("spec.load.pipelineMode", load.pipeline_mode != plan::PipelineMode::Window),
-        ("spec.targets[0].tls", target.is_some_and(|target| target.tls.is_some())),
         ("spec.targets[0].type", matches!(kind, Some(plan::Topology::Pool | plan::Topology::Sentinel))),
         ("spec.targets[0].endpoints", file),
         ("spec.targets[0].cluster", target.is_some_and(|target| target.cluster.is_some())),
@@ -233,6 +247,20 @@ mod tests {
             refused(&fred, change.clone(), problem);
             assert_eq!(found(&json!({"name": "e", "type": "Engine"}), change), [""; 0]);
         }
+    }
+
+    #[test]
+    fn redis_rs_verifies_the_host_that_it_connects_to() {
+        let tls =
+            |tls: Value| json!({"targets": [{"name": "a", "type": "Standalone", "endpoints": ["a:6379"], "tls": tls}]});
+        for (set, field) in
+            [(json!({"serverName": "a"}), "serverName"), (json!({"minimumVersion": "TLS13"}), "minimumVersion")]
+        {
+            let problem = format!("targets[0].tls.{field}: is not supported with clients of type RedisRs");
+            refused(&json!({"name": "r", "type": "RedisRs"}), tls(set.clone()), &problem);
+            assert_eq!(found(&json!({"name": "f", "type": "Fred"}), tls(set)), [""; 0]);
+        }
+        assert_eq!(found(&json!({"name": "r", "type": "RedisRs"}), tls(json!({}))), [""; 0]);
     }
 
     #[test]
