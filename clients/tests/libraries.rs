@@ -10,6 +10,7 @@ use redisbench_loadgen::control::driver::Driver;
 use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
 use redisbench_testkit::servers::{RedisServer, wait_until};
 use redisbench_wire::Detail;
+use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
     Arrival, Bound, Client, Library, Load, Pool, Preload, RedisRsConnection, Runtime, ShardPlan, TrialPlan,
 };
@@ -55,6 +56,17 @@ fn plan(client: Client) -> TrialPlan {
         concurrency: Some(8),
         bound: Bound::Requests { count: 2_000, max_nanoseconds: 60 * SECOND },
         ..TrialPlan::basic("redis:6379")
+    }
+}
+
+/// An open loop whose requests are sent however late.
+fn constant(rate_per_second: u64) -> Load {
+    Load::OpenLoop {
+        rate_per_second,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 60 * SECOND,
     }
 }
 
@@ -128,17 +140,10 @@ async fn every_client_sends_each_request_once() {
 
 #[tokio::test]
 async fn an_open_loop_has_the_schedule_of_the_engine() {
-    let load = Load::OpenLoop {
-        rate_per_second: 1_000,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 60 * SECOND,
-    };
     for client in all() {
         let server = RedisServer::start(&[]);
         let plan = TrialPlan {
-            load: load.clone(),
+            load: constant(1_000),
             // However late they are sent.
             bound: Bound::Requests { count: 500, max_nanoseconds: 60 * SECOND },
             warmup_nanoseconds: SECOND / 10,
@@ -210,6 +215,40 @@ async fn only_the_library_is_connected_while_the_load_runs_and_nothing_after_it(
         bench.driver.disconnect().await.unwrap();
         wait_until(&format!("no connection of {client:?}"), || connected() == 0);
         bench.end().await;
+    }
+}
+
+/// While a server stands still, requests become due. The one that is due `x` before it goes on waits for `x` at least, through whatever
+/// library, and however few callers or connections are free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_is_in_the_response_times_of_every_client() {
+    const MILLISECOND: u64 = 1_000_000;
+    for client in all() {
+        let server = RedisServer::start(&[]);
+        let plan = TrialPlan {
+            load: constant(1_000),
+            bound: Bound::Requests { count: 1_000, max_nanoseconds: 60 * SECOND },
+            ..plan(client.clone())
+        };
+        let bench = Bench::connected(plan.of_shard(0), &server).await;
+        let start = monotonic_nanoseconds() + SECOND / 20;
+        bench.driver.start(start, 1).unwrap();
+        wait_until("the load runs", || monotonic_nanoseconds() > start + 200 * MILLISECOND);
+        server.pause();
+        // Later than the kernel needs to stop it.
+        let stopped = monotonic_nanoseconds() + 20 * MILLISECOND;
+        wait_until("the stall is long enough", || monotonic_nanoseconds() > stopped + 300 * MILLISECOND);
+        let continued = monotonic_nanoseconds();
+        server.resume();
+        let snapshot = bench.finish().await;
+        assert_eq!(snapshot.total.succeeded, 1_000, "{client:?}: {:?}", snapshot.errors);
+        let response = snapshot.latency.response.decode(Kind::Request).unwrap();
+        for wait in [50, 100, 200].map(|wait| wait * MILLISECOND) {
+            let (first, last) = (stopped, (continued - wait).min(start + SECOND));
+            let due = last.saturating_sub(first) / MILLISECOND;
+            let waited = response.count_between(wait, u64::MAX);
+            assert!(waited + 1 >= due, "{client:?}: {waited} of {due} requests waited for {wait} ns");
+        }
     }
 }
 
