@@ -46,7 +46,7 @@ mod validate;
 use std::process::ExitCode;
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::status::{Phase, SearchEnding, ThresholdOutcome, VerdictValue, VerificationResult};
+use redisbench_benchmark::api::status::{Phase, SearchEnding, ThresholdOutcome, VerdictValue};
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use tracing_subscriber::EnvFilter;
 
@@ -162,7 +162,7 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
         Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
             let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
             let worst = status.thresholds.iter().map(|threshold| threshold.outcome).max();
-            match (verification.is_some_and(VerificationResult::is_wrong), worst) {
+            match (verification.is_some_and(|found| found.counts.is_wrong()), worst) {
                 (true, _) => UNVERIFIED,
                 (false, Some(ThresholdOutcome::Failed)) => NOT_MET,
                 (false, Some(ThresholdOutcome::NotJudged | ThresholdOutcome::Pending)) => NOT_JUDGED,
@@ -180,8 +180,9 @@ fn stopped_by_a_threshold(status: &RedisBenchmarkStatus) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::api::status::{LimitedBy, TrialResult, Verdict};
+    use redisbench_benchmark::api::status::{LimitedBy, TrialResult, Verdict, VerificationResult};
     use redisbench_benchmark::report::conditions::Conditions;
+    use redisbench_wire::snapshot::VerificationCounts;
     use serde_json::json;
 
     use super::*;
@@ -199,7 +200,8 @@ mod tests {
             (Phase::Succeeded, VerdictValue::Invalid, 1, BAD),
             (Phase::Aborted, VerdictValue::Valid, 1, BAD),
         ] {
-            let verification = Some(VerificationResult { lost_writes, ..VerificationResult::default() });
+            let counts = VerificationCounts { lost_writes, ..VerificationCounts::default() };
+            let verification = Some(VerificationResult { counts, ..VerificationResult::default() });
             let result = Some(TrialResult { verification, ..TrialResult::default() });
             let status = RedisBenchmarkStatus { result, ..status(phase, Some(value)) };
             assert_eq!(exit_code(Some(&status)), code, "{phase:?} {value:?} {lost_writes}");

@@ -190,7 +190,7 @@ impl Snapshot {
 
     fn check_verification(&self) -> Result<(), String> {
         let Some(verification) = &self.verification else { return Ok(()) };
-        verification.counts().into_iter().try_for_each(|number| count("what was verified", number))?;
+        verification.counts.all().into_iter().try_for_each(|number| count("what was verified", number))?;
         let findings = verification.findings.len() as u64;
         at_most("findings", findings, "a snapshot may have", limits::FINDINGS as u64)?;
         let last = verification.findings.iter().map(|finding| finding.at_nanoseconds).max().unwrap_or(0);

@@ -14,7 +14,7 @@ use crate::plan::tests::plan;
 use crate::snapshot::{
     Cache, CacheCounts, Churn, ClientUsage, ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally,
     OperationTally, Series, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally,
-    Verification, Window,
+    Verification, VerificationCounts, Window,
 };
 use crate::strain::{Shares, Strain};
 use crate::timeline::{Coarse, Outcomes, Span, Timeline};
@@ -296,8 +296,7 @@ fn snapshots() -> Vec<Vec<u8>> {
         }],
         errors: vec![ErrorTally { kind: "WRONGTYPE".into(), count: 2, first_message: "WRONGTYPE no".into() }],
         verification: Some(Verification {
-            checked: 9,
-            lost_writes: 1,
+            counts: VerificationCounts { checked: 9, lost_writes: 1, ..VerificationCounts::default() },
             findings: vec![Finding {
                 kind: FindingKind::LostWrite,
                 key: "rb:1".into(),
@@ -306,7 +305,6 @@ fn snapshots() -> Vec<Vec<u8>> {
                 node: "redis:6379".into(),
                 at_nanoseconds: 12_000_000_000,
             }],
-            ..Verification::default()
         }),
         cache: Some(Cache {
             counts: CacheCounts {

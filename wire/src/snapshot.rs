@@ -11,7 +11,7 @@ pub use crate::server_stats::{ServerCommands, ServerCpu, ServerNode, ServerSampl
 pub use crate::tally::Tally;
 use crate::timeline::Timeline;
 use crate::topology::TopologyReport;
-pub use crate::verification::{Finding, FindingKind, Verification};
+pub use crate::verification::{Finding, FindingKind, Verification, VerificationCounts};
 use crate::{bounded, limits};
 
 /// A shard's snapshot. It replaces an earlier one only if it is from the accepted incarnation and has a higher sequence.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use redisbench_wire::snapshot::{Tally, Verification};
+use redisbench_wire::snapshot::{Tally, VerificationCounts};
 use redisbench_wire::timeline::{NodePart, Part, Span};
 
 use super::intervals::planned_length;
@@ -148,7 +148,7 @@ pub struct LivePicture {
     /// Errors by kind, the most frequent first.
     pub errors: Vec<(String, u64)>,
     /// Result of checking replies so far; none if nothing is checked.
-    pub verification: Option<Verification>,
+    pub verification: Option<VerificationCounts>,
     /// Progress of the trial.
     pub percent: u8,
     /// Successful requests per second, of the warm-up or measured, over the last five seconds that all shards have completed. Before any,

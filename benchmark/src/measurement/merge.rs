@@ -11,7 +11,7 @@ use redisbench_wire::histogram::HistogramError;
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
-use redisbench_wire::snapshot::{ClientUsage, ErrorTally, ServerStats, Snapshot, Tally, Verification};
+use redisbench_wire::snapshot::{ClientUsage, ErrorTally, ServerStats, Snapshot, Tally, VerificationCounts};
 use redisbench_wire::timeline::Span;
 
 use crate::measurement::measured::{Measured, MergedCache, MergedChurn, NodeMeasured, OTHER, OperationMeasured};
@@ -55,7 +55,7 @@ pub struct Merged {
     /// By kind, the most frequent first.
     pub errors: Vec<ErrorTally>,
     /// Counts of checked replies, without the individual findings; none if nothing was checked.
-    pub verification: Option<Verification>,
+    pub verification: Option<VerificationCounts>,
     /// Client-side caches; none without them.
     pub cache: Option<MergedCache>,
     /// Connections made; none if they have no lifetime.
@@ -197,10 +197,10 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
 }
 
 /// Merged counts of all shards; none if nothing was checked.
-pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Verification> {
-    let mut sum: Option<Verification> = None;
+pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<VerificationCounts> {
+    let mut sum: Option<VerificationCounts> = None;
     for found in snapshots.filter_map(|snapshot| snapshot.verification.as_ref()) {
-        sum.get_or_insert_default().add(found, 0);
+        sum.get_or_insert_default().add(&found.counts);
     }
     sum
 }

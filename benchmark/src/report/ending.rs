@@ -86,7 +86,7 @@ impl Subject<'_> {
     pub(super) fn verified_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) {
         let found = finished.result().and_then(|result| result.verification.as_ref());
         let (Some(found), Some(trial)) = (found, &finished.trial) else { return };
-        let (truth, why, message) = verification::condition(found);
+        let (truth, why, message) = verification::condition(&found.counts);
         let badness = |status: &str| ["True", "Unknown", "False"].iter().position(|known| *known == status);
         let known = find(status, condition::VERIFIED).and_then(|known| badness(&known.status));
         if trial.index > 0 && known > badness(truth.as_str()) {
@@ -110,7 +110,7 @@ impl Subject<'_> {
         let complete = status.phase == Phase::Succeeded;
         let (valid, valid_reason, valid_message) = validity(status.verdict.as_ref());
         let verified = status.result.as_ref().and_then(|result| result.verification.as_ref());
-        if let Some((truth, why, message)) = verified.map(verification::condition) {
+        if let Some((truth, why, message)) = verified.map(|found| verification::condition(&found.counts)) {
             Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
         }
         if let Some((truth, why, message)) = thresholds::condition(&status.thresholds) {

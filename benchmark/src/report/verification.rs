@@ -1,7 +1,7 @@
 //! Findings of reply verification in their form for the status.
 
 use redisbench_wire::plan::Verify;
-use redisbench_wire::snapshot;
+use redisbench_wire::snapshot::{self, VerificationCounts};
 
 use super::conditions::{Truth, reason};
 use crate::api::Validated;
@@ -15,7 +15,7 @@ const FINDINGS: usize = 256;
 
 /// None if nothing was checked.
 pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerificationResult> {
-    let found = merged.verification.as_ref()?;
+    let counts = merged.verification?;
     let mode = spec.plan.verify;
     if mode == Verify::None {
         return None;
@@ -30,19 +30,7 @@ pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Ve
     // The first findings are the most useful ones.
     findings.sort_by_key(|finding| finding.after_start_milliseconds);
     findings.truncate(FINDINGS);
-    Some(VerificationResult {
-        mode,
-        checked: found.checked,
-        mismatched: found.mismatched,
-        lost_writes: found.lost_writes,
-        lost_keys: found.lost_keys,
-        corrupt: found.corrupt,
-        indeterminate: found.indeterminate,
-        ambiguous_writes: found.ambiguous_writes,
-        read_keys: found.read_keys,
-        unread_keys: found.unread_keys,
-        findings,
-    })
+    Some(VerificationResult { mode, counts, findings })
 }
 
 fn finding(of: &snapshot::Finding, shard: u32, start: u64) -> FindingResult {
@@ -59,7 +47,7 @@ fn finding(of: &snapshot::Finding, shard: u32, start: u64) -> FindingResult {
 }
 
 /// The condition Verified.
-pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, String) {
+pub(super) fn condition(found: &VerificationCounts) -> (Truth, &'static str, String) {
     let counts = [
         (found.corrupt, "corrupt values"),
         (found.mismatched, "wrong replies"),
@@ -104,40 +92,38 @@ mod tests {
                 at_nanoseconds: snapshot.window.start_nanoseconds + at,
             };
             snapshot.verification = Some(snapshot::Verification {
-                checked: 100,
-                lost_writes: 2,
+                counts: VerificationCounts { checked: 100, lost_writes: 2, ..VerificationCounts::default() },
                 findings: vec![finding(at), finding(at + 2 * SECOND)],
-                ..snapshot::Verification::default()
             });
             snapshot
         };
         let outcome = outcome(vec![of(0, 2 * SECOND), of(1, SECOND)]);
         let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
         let found = result(&spec, &outcome, &merged).unwrap();
-        assert_eq!((found.mode, found.checked, found.lost_writes), (Verify::Values, 200, 4));
+        assert_eq!((found.mode, found.counts.checked, found.counts.lost_writes), (Verify::Values, 200, 4));
         let order: Vec<_> = found.findings.iter().map(|of| (of.shard, of.after_start_milliseconds)).collect();
         assert_eq!(order, [(1, 1000), (0, 2000), (1, 3000), (0, 4000)]);
-        let (truth, why, message) = condition(&found);
+        let (truth, why, message) = condition(&found.counts);
         assert_eq!((truth, why), (Truth::False, reason::DATA_LOST));
         assert_eq!(message, "200 replies were checked: 4 lost writes");
     }
 
     #[test]
     fn the_condition_says_what_is_known() {
-        let of = |found: VerificationResult| {
+        let of = |found: VerificationCounts| {
             let (truth, why, _) = condition(&found);
             (truth, why)
         };
-        let found = VerificationResult::default;
+        let found = VerificationCounts::default;
         assert_eq!(of(found()), (Truth::True, reason::VERIFIED));
-        assert_eq!(of(VerificationResult { indeterminate: 1, ..found() }), (Truth::True, reason::VERIFIED));
-        assert_eq!(of(VerificationResult { unread_keys: 1, ..found() }), (Truth::Unknown, reason::KEYS_UNREAD));
+        assert_eq!(of(VerificationCounts { indeterminate: 1, ..found() }), (Truth::True, reason::VERIFIED));
+        assert_eq!(of(VerificationCounts { unread_keys: 1, ..found() }), (Truth::Unknown, reason::KEYS_UNREAD));
         assert_eq!(
-            of(VerificationResult { unread_keys: 1, lost_keys: 1, ..found() }),
+            of(VerificationCounts { unread_keys: 1, lost_keys: 1, ..found() }),
             (Truth::False, reason::DATA_LOST)
         );
         assert_eq!(
-            of(VerificationResult { corrupt: 1, lost_keys: 1, ..found() }),
+            of(VerificationCounts { corrupt: 1, lost_keys: 1, ..found() }),
             (Truth::False, reason::WRONG_REPLIES)
         );
     }

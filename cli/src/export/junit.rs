@@ -8,6 +8,7 @@ use redisbench_benchmark::api::status::{
     Phase, SearchEnding, ThresholdOutcome, ThresholdStatus, Verdict, VerdictValue, VerificationResult,
 };
 use redisbench_benchmark::report::conditions::{condition, find};
+use redisbench_wire::snapshot::VerificationCounts;
 
 use super::{ExportError, setting, trials};
 use crate::reading::Reading;
@@ -103,11 +104,11 @@ fn cases(judged: &Judged<'_>) -> Vec<Case> {
         Case { name: format!("verdict {:?}", verdict.value), ending, message }
     });
     let verification = judged.verification.map(|found| {
-        let VerificationResult { mismatched, lost_writes, lost_keys, corrupt, .. } = found;
+        let VerificationCounts { mismatched, lost_writes, lost_keys, corrupt, .. } = found.counts;
         Case {
             name: "verification".to_owned(),
-            ending: if found.is_wrong() { Ending::Failed } else { Ending::Passed },
-            message: if found.is_wrong() {
+            ending: if found.counts.is_wrong() { Ending::Failed } else { Ending::Passed },
+            message: if found.counts.is_wrong() {
                 format!("{lost_writes} lost writes, {lost_keys} lost keys, {corrupt} corrupt values, {mismatched} wrong types")
             } else {
                 String::new()

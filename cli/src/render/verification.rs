@@ -22,17 +22,18 @@ pub fn grids(found: &VerificationResult) -> Vec<Grid> {
         "unread",
     ];
     let mut grid = Grid::new("Verification", &heads);
+    let counts = &found.counts;
     grid.row([
         Cell::from(format!("{:?}", found.mode)),
-        plain(found.checked),
-        wrong(found.corrupt),
-        wrong(found.mismatched),
-        wrong(found.lost_writes),
-        wrong(found.lost_keys),
-        plain(found.indeterminate),
-        plain(found.ambiguous_writes),
-        plain(found.read_keys),
-        Cell::unless_zero(found.unread_keys, Style::Doubtful),
+        plain(counts.checked),
+        wrong(counts.corrupt),
+        wrong(counts.mismatched),
+        wrong(counts.lost_writes),
+        wrong(counts.lost_keys),
+        plain(counts.indeterminate),
+        plain(counts.ambiguous_writes),
+        plain(counts.read_keys),
+        Cell::unless_zero(counts.unread_keys, Style::Doubtful),
     ]);
     let mut grids = vec![grid];
     if !found.findings.is_empty() {
@@ -58,7 +59,7 @@ pub fn grids(found: &VerificationResult) -> Vec<Grid> {
 mod tests {
     use redisbench_benchmark::api::status::FindingResult;
     use redisbench_wire::plan::Verify;
-    use redisbench_wire::snapshot::FindingKind;
+    use redisbench_wire::snapshot::{FindingKind, VerificationCounts};
 
     use super::super::paint::Paint;
     use super::*;
@@ -67,10 +68,13 @@ mod tests {
     fn counts_stand_above_what_is_wrong() {
         let found = VerificationResult {
             mode: Verify::Values,
-            checked: 60_000,
-            lost_writes: 306,
-            ambiguous_writes: 1,
-            read_keys: 20_000,
+            counts: VerificationCounts {
+                checked: 60_000,
+                lost_writes: 306,
+                ambiguous_writes: 1,
+                read_keys: 20_000,
+                ..VerificationCounts::default()
+            },
             findings: vec![FindingResult {
                 kind: FindingKind::LostWrite,
                 key: "rb:00017".into(),
@@ -80,7 +84,6 @@ mod tests {
                 shard: 1,
                 after_start_milliseconds: 12_345,
             }],
-            ..VerificationResult::default()
         };
         let text: String = grids(&found).iter().map(|grid| grid.text(Paint::none())).collect();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");

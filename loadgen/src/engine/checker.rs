@@ -142,7 +142,7 @@ impl Checker {
 
     /// Counts the keys that the last read did not read.
     pub(super) fn end_last_read(&mut self) {
-        let read = self.verifier.found().read_keys;
+        let read = self.verifier.found().counts.read_keys;
         self.verifier.unread(self.wanted.saturating_sub(read));
     }
 }

@@ -127,7 +127,7 @@ pub fn merge(
         (sum(|report| report.preloaded_keys), sum(|report| report.preload_commands));
     let mut verification: Option<Verification> = None;
     for found in reports.iter().filter_map(|report| report.verification.as_ref()) {
-        verification.get_or_insert_default().add(found, limits::FINDINGS);
+        verification.get_or_insert_default().add(found);
     }
     let cache = reports.iter().filter_map(|report| report.cache.as_ref()).cloned().reduce(|mut sum, part| {
         sum.add(&part);

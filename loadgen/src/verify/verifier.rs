@@ -238,7 +238,7 @@ impl Verifier {
 
     /// Verifies the reply to request `k`, which is not an error. Returns the key that it wrote, which is free for another write.
     pub fn answered(&mut self, k: u64, operation: u16, seen: Seen<'_>, moment: Moment<'_>) -> Option<u32> {
-        self.found.checked += 1;
+        self.found.counts.checked += 1;
         let check = self.checks.get(usize::from(operation))?;
         let pending = self.own.as_mut().and_then(|own| own.pending.remove(&k));
         if !check.kinds.has(seen) {
@@ -247,7 +247,7 @@ impl Verifier {
                 (Some(own), Some(pending)) => own.name(pending.key),
                 _ => format!("operation {}", check.name),
             };
-            self.found.mismatched += 1;
+            self.found.counts.mismatched += 1;
             self.keep(FindingKind::Mismatch, &key, expected, seen.name(), moment);
             let own = self.own.as_mut()?;
             let pending = pending?;
@@ -306,7 +306,7 @@ impl Verifier {
         if not_executed {
             own.table.rejected(key, sequence);
         } else {
-            self.found.ambiguous_writes += 1;
+            self.found.counts.ambiguous_writes += 1;
             own.table.unknown(key, sequence);
         }
         Some(key)
@@ -340,8 +340,8 @@ impl Verifier {
 
     /// Verifies the result of the last read of key `k`.
     pub fn read_back(&mut self, k: u64, seen: Seen<'_>, moment: Moment<'_>) {
-        self.found.checked += 1;
-        self.found.read_keys += 1;
+        self.found.counts.checked += 1;
+        self.found.counts.read_keys += 1;
         let Some((own, key)) = self.preloading(k) else { return };
         let found = match &mut own.table {
             Table::Written(written) => {
@@ -370,30 +370,30 @@ impl Verifier {
 
     /// Counts keys that the last read could not read.
     pub fn unread(&mut self, keys: u64) {
-        self.found.unread_keys += keys;
+        self.found.counts.unread_keys += keys;
     }
 
     fn judge(&mut self, (judgement, expected, seen): (Judgement, String, String), key: u32, moment: Moment<'_>) {
         let kind = match judgement {
             Judgement::Fine => return,
             Judgement::Indeterminate => {
-                self.found.indeterminate += 1;
+                self.found.counts.indeterminate += 1;
                 return;
             }
             Judgement::Lost { writes } => {
-                self.found.lost_writes += writes;
+                self.found.counts.lost_writes += writes;
                 FindingKind::LostWrite
             }
             Judgement::LostKey => {
-                self.found.lost_keys += 1;
+                self.found.counts.lost_keys += 1;
                 FindingKind::LostKey
             }
             Judgement::Corrupt => {
-                self.found.corrupt += 1;
+                self.found.counts.corrupt += 1;
                 FindingKind::Corrupt
             }
             Judgement::TooHigh => {
-                self.found.mismatched += 1;
+                self.found.counts.mismatched += 1;
                 FindingKind::Mismatch
             }
         };

@@ -213,7 +213,7 @@ async fn values_stay_right_in_every_mode() {
             assert!(counts.stale_hits <= counts.hits && counts.flushes == 0, "{what}");
             let timed = count(&invalidation, Kind::Request);
             assert!(timed > 0 && timed <= counts.invalidations, "{what}: {timed}");
-            let verified = snapshot.verification.as_ref().unwrap();
+            let verified = snapshot.verification.as_ref().unwrap().counts;
             assert_eq!((verified.mismatched, verified.corrupt, verified.lost_writes), (0, 0, 0), "{verified:?}");
             let opted_in = if mode == CachingMode::OptIn { counts.misses } else { 0 };
             assert_eq!(counts.caching_calls, opted_in, "{what}");

@@ -73,7 +73,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
         let snapshot = bench.completed(1).await;
         let outages = &snapshot.topology.outages;
         assert!(outages.iter().all(|outage| !outage.lasting), "{verify:?}: {outages:?}");
-        let found = snapshot.verification.as_ref().unwrap();
+        let found = snapshot.verification.as_ref().unwrap().counts;
         assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
     }
 }
@@ -97,7 +97,7 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     assert!(redis.calls("get") > 0, "nothing was read after the restart: {:?}", snapshot.total);
     let outages = &snapshot.topology.outages;
     assert!(!outages.is_empty() && outages.iter().all(|outage| !outage.lasting), "{outages:?}");
-    let found = snapshot.verification.as_ref().unwrap();
+    let found = snapshot.verification.as_ref().unwrap().counts;
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt), (200, 0, 0), "{found:?}");
 }
 

@@ -7,7 +7,7 @@ use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
-use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
+use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification, VerificationCounts};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, standalone, topology};
 use crate::peer::{command, listen};
@@ -31,15 +31,15 @@ fn verification(snapshot: &Snapshot) -> &Verification {
 
 /// Everything was verified without findings.
 fn assert_clean(snapshot: &Snapshot) {
-    let found = verification(snapshot);
+    let found = verification(snapshot).counts;
     let answered = snapshot.total.succeeded + snapshot.warmup.succeeded + found.read_keys;
-    let clean = Verification {
+    let counts = VerificationCounts {
         checked: answered,
         read_keys: found.read_keys,
         ambiguous_writes: found.ambiguous_writes,
-        ..Verification::default()
+        ..VerificationCounts::default()
     };
-    assert_eq!(*found, clean);
+    assert_eq!(*verification(snapshot), Verification { counts, findings: Vec::new() });
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_server_that_keeps_its_data_has_nothing_against_it() {
         let keys = plan.workload.keys.count;
         let snapshot = run(plan, standalone(&redis), 2).await;
         assert_clean(&snapshot);
-        assert_eq!((verification(&snapshot).read_keys, snapshot.generator.workers), (keys, 1));
+        assert_eq!((verification(&snapshot).counts.read_keys, snapshot.generator.workers), (keys, 1));
         assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
         assert_eq!(redis.ask::<u64>(&["DBSIZE"]), keys, "nothing but the keys of the plan");
         redis.ask::<()>(&["FLUSHALL"]);
@@ -86,7 +86,7 @@ async fn shards_have_keys_of_their_own() {
             let snapshot = run(plan.of_shard(shard), standalone(&redis), 1).await;
             assert_clean(&snapshot);
             assert_eq!(
-                verification(&snapshot).read_keys,
+                verification(&snapshot).counts.read_keys,
                 (KEYS * u64::from(shard + 1) / 3) - KEYS * u64::from(shard) / 3
             );
         }
@@ -103,7 +103,7 @@ async fn a_cluster_that_keeps_its_data_has_nothing_against_it() {
     for (map, load) in [(topology(&cluster), plan().load), (wrong, open_loop(2_000))] {
         let snapshot = run(TrialPlan { load, ..values() }, map, 2).await;
         assert_clean(&snapshot);
-        assert_eq!(verification(&snapshot).read_keys, KEYS);
+        assert_eq!(verification(&snapshot).counts.read_keys, KEYS);
     }
 }
 
@@ -117,11 +117,11 @@ async fn keys_that_another_client_takes_away_are_lost() {
     redis.ask::<()>(&["FLUSHALL"]);
     bench.start(1);
     let snapshot = bench.finished(1).await;
-    let found = verification(&snapshot);
+    let Verification { counts: found, findings } = verification(&snapshot);
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (KEYS, 0, 0, 0));
-    assert!(found.findings.iter().all(|finding| finding.kind == FindingKind::LostKey && finding.seen == "nothing"));
+    assert!(findings.iter().all(|finding| finding.kind == FindingKind::LostKey && finding.seen == "nothing"));
     let start = snapshot.window.start_nanoseconds;
-    assert!(found.findings.iter().all(|finding| finding.at_nanoseconds > start && finding.node == redis.endpoint()));
+    assert!(findings.iter().all(|finding| finding.at_nanoseconds > start && finding.node == redis.endpoint()));
 }
 
 #[tokio::test]
@@ -145,12 +145,12 @@ async fn values_that_another_client_puts_back_are_lost_writes_to_the_number() {
     bench.engine.rearm().unwrap();
     bench.start(2);
     let snapshot = bench.finished(2).await;
-    let found = verification(&snapshot);
+    let Verification { counts: found, findings } = verification(&snapshot);
     assert_eq!((found.lost_writes, found.lost_keys, found.corrupt), (5 * 10, 0, 0));
-    let mut lost: Vec<_> = found.findings.iter().map(|finding| finding.key.clone()).collect();
+    let mut lost: Vec<_> = findings.iter().map(|finding| finding.key.clone()).collect();
     lost.sort();
     assert_eq!(lost, names);
-    assert!(found.findings.iter().all(|finding| (finding.expected.as_str(), finding.seen.as_str()) == ("6", "1")));
+    assert!(findings.iter().all(|finding| (finding.expected.as_str(), finding.seen.as_str()) == ("6", "1")));
 }
 
 #[tokio::test]
@@ -173,10 +173,10 @@ async fn counts_are_exact_and_one_put_back_is_lost() {
     wait_until("it counts", || redis.calls("incr") > 500);
     redis.ask::<()>(&["DECRBY", "key:3", "7"]);
     let snapshot = bench.finished(1).await;
-    let found = verification(&snapshot);
+    let Verification { counts: found, findings } = verification(&snapshot);
     assert_eq!((found.lost_writes, found.lost_keys, found.mismatched), (7, 0, 0), "{found:?}");
-    let finding = &found.findings[0];
-    assert_eq!((finding.kind, finding.key.as_str(), found.findings.len()), (FindingKind::LostWrite, "key:3", 1));
+    let finding = &findings[0];
+    assert_eq!((finding.kind, finding.key.as_str(), findings.len()), (FindingKind::LostWrite, "key:3", 1));
 }
 
 /// A resumed server executes the commands in its socket buffers, long after the client gave up and wrote again.
@@ -208,7 +208,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         }
         redis.resume();
         let snapshot = bench.completed(1).await;
-        let found = verification(&snapshot);
+        let found = verification(&snapshot).counts;
         assert!(found.ambiguous_writes > 0, "{found:?}");
         assert_clean(&snapshot);
         // Nothing is retried after a timeout: each write is executed at most once.
@@ -277,9 +277,9 @@ async fn garbage_is_corrupt() {
         |values| values.last().unwrap()[..99].to_vec(),
     ] {
         let snapshot = run(values(), liar(lie), 1).await;
-        let found = verification(&snapshot);
+        let Verification { counts: found, findings } = verification(&snapshot);
         assert_eq!((found.corrupt, found.lost_writes, found.lost_keys), (reads(&snapshot), 0, 0));
-        assert!(found.findings.iter().all(|finding| finding.kind == FindingKind::Corrupt));
+        assert!(findings.iter().all(|finding| finding.kind == FindingKind::Corrupt));
     }
     assert_clean(&run(values(), liar(|values| values.last().unwrap().clone()), 1).await);
 }
@@ -292,10 +292,10 @@ async fn a_server_that_forgets_writes_has_lost_them() {
     // Each key is written four times after the preload.
     plan.bound = Bound::Requests { count: 4 * KEYS, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, liar(|values| values[1].clone()), 1).await;
-    let found = verification(&snapshot);
+    let Verification { counts: found, findings } = verification(&snapshot);
     // The last read returns the second of five writes.
     assert_eq!((found.lost_writes, found.lost_keys, found.corrupt), (3 * KEYS, 0, 0));
-    assert_eq!((found.findings[0].expected.as_str(), found.findings[0].seen.as_str()), ("5", "2"));
+    assert_eq!((findings[0].expected.as_str(), findings[0].seen.as_str()), ("5", "2"));
 }
 
 #[tokio::test]
@@ -306,11 +306,11 @@ async fn types_are_checked_by_every_worker() {
     plan.workload.operations.push(operation("push", 1, "LPUSH list __data__"));
     let snapshot = run(plan.clone(), standalone(&redis), 2).await;
     assert_clean(&snapshot);
-    assert_eq!((verification(&snapshot).read_keys, snapshot.generator.workers), (0, 2));
+    assert_eq!((verification(&snapshot).counts.read_keys, snapshot.generator.workers), (0, 2));
     // A server that replies to everything with a string.
     let peer = crate::peer::Peer::start();
     let snapshot = run(plan, peer.topology(), 2).await;
-    let found = verification(&snapshot);
+    let found = verification(&snapshot).counts;
     let not_reads: u64 = snapshot.operations[1..].iter().map(|operation| operation.tally.succeeded).sum();
     assert_eq!((found.mismatched, found.checked), (not_reads, snapshot.total.succeeded));
 }
@@ -330,17 +330,17 @@ async fn an_aborted_load_is_not_read_again() {
     bench.preload().await;
     bench.start(1);
     wait_until("the load runs", || redis.calls("get") > 200);
-    assert!(verification(&bench.live().await).checked > 0);
+    assert!(verification(&bench.live().await).counts.checked > 0);
     bench.engine.abort().unwrap();
     let snapshot = bench.finished(1).await;
     assert!(snapshot.aborted);
-    assert_eq!((verification(&snapshot).read_keys, verification(&snapshot).lost_writes), (0, 0));
+    assert_eq!((verification(&snapshot).counts.read_keys, verification(&snapshot).counts.lost_writes), (0, 0));
     // Writes in flight may or may not have been executed.
     bench.engine.rearm().unwrap();
     bench.start(2);
     wait_until("the load runs again", || redis.calls("get") > 400);
     bench.engine.abort().unwrap();
     let found = bench.finished(2).await;
-    let found = verification(&found);
+    let found = verification(&found).counts;
     assert_eq!((found.lost_writes, found.lost_keys, found.corrupt), (0, 0, 0));
 }

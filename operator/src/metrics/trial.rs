@@ -14,6 +14,7 @@ use redisbench_benchmark::report::Finished;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::rate::CumulativeRate;
+use redisbench_wire::snapshot::VerificationCounts;
 
 use super::buckets::Buckets;
 use super::catalogue::{
@@ -102,18 +103,16 @@ fn parameters(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(field, value)| format!("{field}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Counts of a check of replies, whether it runs or has finished.
-macro_rules! verification {
-    ($found:ident) => {
-        [
-            ("checked", $found.checked),
-            ("mismatched", $found.mismatched),
-            ("corrupt", $found.corrupt),
-            ("lost_write", $found.lost_writes),
-            ("lost_key", $found.lost_keys),
-            ("indeterminate", $found.indeterminate),
-        ]
-    };
+/// Replies that were checked, by outcome.
+fn verification(found: &VerificationCounts) -> [(&'static str, u64); 6] {
+    [
+        ("checked", found.checked),
+        ("mismatched", found.mismatched),
+        ("corrupt", found.corrupt),
+        ("lost_write", found.lost_writes),
+        ("lost_key", found.lost_keys),
+        ("indeterminate", found.indeterminate),
+    ]
 }
 
 /// The series of a trial.
@@ -150,7 +149,7 @@ impl TrialSample {
         always.counts(&REQUESTS, &[], &requests);
         details.counts(&ERRORS, &[], &errors(&picture.errors, total.errors));
         if let Some(found) = &picture.verification {
-            details.counts(&VERIFICATION, &[], &verification!(found));
+            details.counts(&VERIFICATION, &[], &verification(found));
         }
         details.counts(&BYTES, &[], &[("sent", total.sent_bytes), ("received", total.received_bytes)]);
         details.add(&RESPONSE_TIME, &[], Arc::new(Buckets::of(&picture.response, total.overflow)));
@@ -178,7 +177,7 @@ impl TrialSample {
         let kinds: Vec<_> = result.errors.iter().map(|error| (error.kind.clone(), error.count)).collect();
         details.counts(&ERRORS, &[], &errors(&kinds, result.requests.errors));
         if let Some(found) = &result.verification {
-            details.counts(&VERIFICATION, &[], &verification!(found));
+            details.counts(&VERIFICATION, &[], &verification(&found.counts));
         }
         if let Some(cache) = &result.cache {
             let events = [

@@ -6,7 +6,9 @@
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, Load, ShardPlan, Verify};
-use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Verification, Window};
+use redisbench_wire::snapshot::{
+    Generator, Latency, Series, Snapshot, Stage, Tally, Verification, VerificationCounts, Window,
+};
 use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{AcceptedStart, Detail, Probe};
 
@@ -172,9 +174,12 @@ impl Engine {
         let warmup = self.tally(0, warmup_due.min(self.due_before(elapsed)), 0);
         // The lost writes equal the sum of identities too, so that none can be merged twice or not at all.
         let verification = (plan.verify != Verify::None).then(|| Verification {
-            checked: total.succeeded + warmup.succeeded,
-            lost_writes: total.redirect_hops,
-            ..Verification::default()
+            counts: VerificationCounts {
+                checked: total.succeeded + warmup.succeeded,
+                lost_writes: total.redirect_hops,
+                ..VerificationCounts::default()
+            },
+            findings: Vec::new(),
         });
         let mut response = Kind::Request.empty();
         response.saturating_record_n(self.latency(), total.succeeded);

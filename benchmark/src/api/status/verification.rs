@@ -1,7 +1,7 @@
 //! The findings about the target's replies.
 
 use redisbench_wire::plan::Verify;
-use redisbench_wire::snapshot::FindingKind;
+use redisbench_wire::snapshot::{FindingKind, VerificationCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,35 +11,13 @@ use serde::{Deserialize, Serialize};
 pub struct VerificationResult {
     /// The mode of `spec.verify`.
     pub mode: Verify,
-    /// Replies without an error that were checked.
-    pub checked: u64,
-    /// Replies of a type that the command cannot return, and counts that are too high.
-    pub mismatched: u64,
-    /// Acknowledged writes that a later reply does not show, also missing steps of counts.
-    pub lost_writes: u64,
-    /// Keys with an acknowledged write that are missing, without expiry or eviction.
-    pub lost_keys: u64,
-    /// Replies with a value that no client can have written.
-    pub corrupt: u64,
-    /// Replies that are neither provably right nor wrong, such as a missing key where keys expire or are evicted.
-    pub indeterminate: u64,
-    /// Writes that may or may not have been executed: timeouts, broken connections and ambiguous errors.
-    pub ambiguous_writes: u64,
-    /// Keys read after the load.
-    pub read_keys: u64,
-    /// Keys that could not be read after the load within a minute.
-    pub unread_keys: u64,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: VerificationCounts,
     /// The first wrong replies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub findings: Vec<FindingResult>,
-}
-
-impl VerificationResult {
-    /// Whether a reply was wrong.
-    pub fn is_wrong(&self) -> bool {
-        self.mismatched > 0 || self.corrupt > 0 || self.lost_writes > 0 || self.lost_keys > 0
-    }
 }
 
 /// One wrong reply.

@@ -1,5 +1,5 @@
 use redisbench_wire::histogram::Kind as HistogramKind;
-use redisbench_wire::snapshot::{Cache, CacheCounts, Snapshot};
+use redisbench_wire::snapshot::{Cache, CacheCounts, Snapshot, VerificationCounts};
 use serde_json::json;
 
 use super::super::repeats::{Experiment, Together, cells};
@@ -108,7 +108,8 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
         let mut status = RedisBenchmarkStatus::default();
         for (index, lost_writes) in (0..).zip(lost_writes) {
             let mut finished = finished(index, 3);
-            let found = VerificationResult { checked: 500, lost_writes, ..VerificationResult::default() };
+            let counts = VerificationCounts { checked: 500, lost_writes, ..VerificationCounts::default() };
+            let found = VerificationResult { counts, ..VerificationResult::default() };
             finished.measurement.as_mut().unwrap().result.verification = Some(found);
             if index < 2 {
                 subject.next_trial(&mut status, &finished);

@@ -93,9 +93,9 @@ fn what_was_written_is_read_and_nothing_else() {
         let new = shard.verifier.found().findings.get(before).map(|found| found.kind);
         assert_eq!(new, wrong, "{seen:?}");
     }
-    let found = shard.verifier.found();
+    let Verification { counts: found, findings } = shard.verifier.found();
     assert_eq!((found.checked, found.corrupt, found.mismatched, found.lost_keys), (7, 3, 1, 1));
-    let finding = &found.findings[0];
+    let finding = &findings[0];
     let number = shard.workload.key(1, 0);
     assert_eq!((finding.key.as_str(), finding.node.as_str()), (format!("rb:{number}").as_str(), "redis:6379"));
     assert_eq!(shard.wrong()[0], (FindingKind::Corrupt, "1", "a value that was never written"));
@@ -112,7 +112,7 @@ fn another_keys_value_is_corrupt() {
     let read = shard.same_key(other, 0);
     shard.begin(read, 1);
     shard.verifier.answered(read, 1, Seen::Bulk(&first), MOMENT);
-    assert_eq!(shard.verifier.found().corrupt, 1);
+    assert_eq!(shard.verifier.found().counts.corrupt, 1);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_failure_that_does_not_say_whether_it_was_executed_is_ambiguous() {
     }
     shard.begin(13, 1);
     assert_eq!(shard.verifier.failed(13, "Timeout", false), None, "a read");
-    assert_eq!(shard.verifier.found().ambiguous_writes, 2);
+    assert_eq!(shard.verifier.found().counts.ambiguous_writes, 2);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_preloads_values_are_the_first() {
     shard.verifier.read_back(3, Seen::Bulk(&values[0]), MOMENT);
     shard.verifier.read_back(4, Seen::Bulk(&values[0]), MOMENT);
     assert_eq!(shard.wrong(), [(FindingKind::Corrupt, "1", "a value that was never written")]);
-    assert_eq!(shard.verifier.found().read_keys, 2);
+    assert_eq!(shard.verifier.found().counts.read_keys, 2);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn what_nobody_hears_of_any_more_is_ambiguous() {
     shard.verifier.answered(second, 0, Seen::Status(b"OK"), MOMENT);
     shard.verifier.read_back(own, Seen::Bulk(&value), MOMENT);
     assert_eq!(shard.wrong(), [(FindingKind::LostWrite, "3", "1")]);
-    assert_eq!(shard.verifier.found().lost_writes, 1, "the second was never acknowledged");
+    assert_eq!(shard.verifier.found().counts.lost_writes, 1, "the second was never acknowledged");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn counts_go_up_by_one() {
     let key = shard.workload.key(1, 0);
     shard.verifier.read_back(key, Seen::Bulk(b"9"), MOMENT);
     shard.verifier.read_back(key, Seen::Bulk(b"nine"), MOMENT);
-    assert_eq!((shard.verifier.found().lost_writes, shard.verifier.found().corrupt), (1, 1));
+    assert_eq!((shard.verifier.found().counts.lost_writes, shard.verifier.found().counts.corrupt), (1, 1));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn findings_are_bounded() {
         shard.verifier.answered(k, 0, Seen::Nil, MOMENT);
     }
     let found = shard.verifier.found();
-    assert_eq!((found.mismatched, found.findings.len()), (1000, limits::FINDINGS));
+    assert_eq!((found.counts.mismatched, found.findings.len()), (1000, limits::FINDINGS));
 }
 
 #[test]
