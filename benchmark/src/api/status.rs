@@ -37,7 +37,7 @@ pub use result::{
     PreloadResult, ServerResult, StageResult, Throughput, TrialResult, Truncated,
 };
 pub use search::{CellSearch, SearchEnding, SearchResult, SearchStep, StepOutcome};
-pub use setting::{Setting, nth_repeat};
+pub use setting::Setting;
 pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{TopologyChange, TopologyStatus, Unavailability};

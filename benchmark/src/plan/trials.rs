@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::preset;
 use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
-use crate::api::status::TrialLine;
+use crate::api::status::{Setting, TrialLine};
 use crate::api::{
     Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, combinations, json_bytes,
     validate,
@@ -53,16 +53,10 @@ pub struct Trial {
 /// Role of a trial among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// The entry of `workload.preset` that it runs.
-    pub preset: Option<String>,
-    /// Its target, if there are several.
-    pub target: Option<String>,
-    /// Its client, if there are several.
-    pub client: Option<String>,
+    /// What sets it apart.
+    pub setting: Setting,
     /// It belongs to the first block of a comparison.
     pub cold: bool,
-    /// The swept fields with their values, in the order of the sweep.
-    pub parameters: Vec<(String, String)>,
     /// Number of its cell, from 0. Repeats of each other share a cell. Cells are in the order of the sweep's lists, with presets varying
     /// fastest.
     pub cell: u32,
@@ -73,9 +67,7 @@ pub struct Kind {
 impl Kind {
     /// Its parts as text, for people.
     pub fn parts(&self) -> Vec<String> {
-        let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
-        let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-        self.target.iter().chain(&self.client).chain(&self.preset).cloned().chain(parameters).chain(repeat).collect()
+        self.setting.parts(self.repeat, |field| field)
     }
 }
 
@@ -131,7 +123,7 @@ impl Arrangement<'_> {
         self.each(spec, cells, |cell, kind, drafts: &[Draft]| {
             let spec = match drafts.iter().find(|draft| draft.kind.cell == kind.cell) {
                 // Repeats share a spec.
-                Some(same) if kind.preset.is_none() => same.spec.clone(),
+                Some(same) if kind.setting.preset.is_none() => same.spec.clone(),
                 _ => self.validated(cell, &cell.spec, &kind, drafts.len())?,
             };
             Ok(Draft { kind, spec })
@@ -154,7 +146,7 @@ impl Arrangement<'_> {
             if !found.is_empty() {
                 return Err(found);
             }
-            preset::searchable(kind.preset.as_deref())?;
+            preset::searchable(kind.setting.preset.as_deref())?;
             let place = searches.len();
             let plan = SearchPlan::compile(spec, &cell.spec, |step| self.validated(cell, step, &kind, place))?;
             Ok((kind, plan))
@@ -181,11 +173,13 @@ impl Arrangement<'_> {
             let cell = &cells[place];
             for (within, preset) in presets.iter().enumerate() {
                 let kind = Kind {
-                    preset: preset.cloned(),
-                    target: cell.target.as_ref().map(|(_, name)| name.clone()),
-                    client: cell.client.as_ref().map(|(_, name)| name.clone()),
+                    setting: Setting {
+                        preset: preset.cloned(),
+                        target: cell.target.as_ref().map(|(_, name)| name.clone()),
+                        client: cell.client.as_ref().map(|(_, name)| name.clone()),
+                        parameters: cell.parameters.iter().cloned().collect(),
+                    },
                     cold,
-                    parameters: cell.parameters.clone(),
                     cell: u32::try_from(place * presets.len() + within).unwrap_or(u32::MAX),
                     repeat: (self.repeats > 1).then_some(repeat),
                 };
@@ -220,7 +214,7 @@ impl Arrangement<'_> {
         kind: &Kind,
         place: usize,
     ) -> Result<Validated, Vec<Problem>> {
-        let mut validated = match &kind.preset {
+        let mut validated = match &kind.setting.preset {
             Some(preset) => preset::trial(spec, self.name, place, preset)?,
             None => validate(spec, self.name)?,
         };

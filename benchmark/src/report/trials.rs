@@ -5,8 +5,8 @@ use super::repeats::set_repeats;
 use super::why::{REASONS, has_room_for_cache, has_room_for_shares, has_room_for_why, why_bytes};
 use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, Setting, ShardCounts, Summary, ThresholdOutcome, TrialCache, TrialLine, TrialOutcome,
-    TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue, nth_repeat,
+    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialCache, TrialLine, TrialOutcome,
+    TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue,
 };
 use crate::api::{RedisBenchmarkStatus, searches};
 use crate::human;
@@ -23,7 +23,8 @@ impl Finished {
     /// The line of a trial of this kind. None for a single trial, whose whole result is in the status, and for one that never started.
     pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
         let present = self.trial.as_ref().filter(|present| present.of > 1)?;
-        let why_bytes = why_bytes(present.of, kind.parameters.len());
+        let (swept, is_of_clients) = (kind.setting.parameters.len(), kind.setting.client.is_some());
+        let why_bytes = why_bytes(present.of, swept);
         let result = self.result();
         let reason = self.verdict().and_then(|verdict| {
             let worst = verdict.reasons.iter().max_by_key(|reason| reason.severity);
@@ -35,12 +36,7 @@ impl Finished {
         };
         Some(TrialLine {
             index: present.index,
-            setting: Setting {
-                preset: kind.preset.clone(),
-                target: kind.target.clone(),
-                client: kind.client.clone(),
-                parameters: kind.parameters.iter().cloned().collect(),
-            },
+            setting: kind.setting.clone(),
             cold: kind.cold,
             cell: kind.cell,
             repeat: kind.repeat,
@@ -69,13 +65,13 @@ impl Finished {
                 .and_then(|result| result.clients.first())
                 .map(|client| client.cpu_per_request_nanoseconds),
             generator_share_basis_points: result
-                .filter(|_| has_room_for_shares(present.of, kind.parameters.len(), kind.client.is_some()))
+                .filter(|_| has_room_for_shares(present.of, swept, is_of_clients))
                 .and_then(largest_share),
             verdict: self.verdict().map(|verdict| verdict.value),
             limited_by: self.verdict().map(|verdict| verdict.limited_by),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
-                .filter(|_| has_room_for_why(present.of, kind.parameters.len(), kind.client.is_some()))
+                .filter(|_| has_room_for_why(present.of, swept, is_of_clients))
                 .map(|why| human::shorten(why, why_bytes).into_owned()),
         })
     }
@@ -151,7 +147,7 @@ fn describe(line: &TrialLine) -> String {
 
 /// Setting of a line, in parts for people.
 pub(super) fn names(line: &TrialLine) -> Vec<String> {
-    line.setting.parts(|field| field).into_iter().chain(line.repeat.map(nth_repeat)).collect()
+    line.setting.parts(line.repeat, |field| field)
 }
 
 /// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.

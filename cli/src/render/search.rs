@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
 use redisbench_benchmark::api::status::{
-    CellSearch, LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, nth_repeat,
+    CellSearch, LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine,
 };
 use redisbench_benchmark::human::{exact_rate, latency};
 use redisbench_benchmark::quantile::Quantile;
@@ -133,10 +133,7 @@ pub fn notes_of_all(searches: &[CellSearch]) -> Vec<String> {
 }
 
 pub fn steps(trials: &[TrialLine]) -> Grid {
-    let setting = |trial: &TrialLine| {
-        let parts = trial.setting.parts(last_step).into_iter().chain(trial.repeat.map(nth_repeat));
-        parts.collect::<Vec<_>>().join(", ")
-    };
+    let setting = |trial: &TrialLine| trial.setting.parts(trial.repeat, last_step).join(", ");
     let is_of_several = trials.iter().any(|trial| !setting(trial).is_empty());
     let with_shares = has_shares(trials);
     let mut heads = vec!["offered", "achieved", "p50", "p99", "errors", "unsent"];

@@ -255,6 +255,6 @@ fn curves(measurements: &[Measurement], lines: &[TrialLine]) -> Result<Option<Ch
 
 /// What sets a cell apart.
 pub fn name(line: &TrialLine) -> String {
-    let names = line.setting.parts(trials::last_step);
+    let names = line.setting.parts(None, trials::last_step);
     if names.is_empty() { format!("cell {}", line.cell + 1) } else { names.join(", ") }
 }

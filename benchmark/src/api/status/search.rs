@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::setting::{Setting, nth_repeat};
+use super::setting::Setting;
 use super::verdict::LimitedBy;
 use crate::api::fields::is_zero;
 
@@ -115,8 +115,7 @@ pub enum SearchEnding {
 impl CellSearch {
     /// The setting that the other searches do not have, for people.
     pub fn name(&self) -> String {
-        let parts = self.setting.parts(|field| field).into_iter().chain(self.repeat.map(nth_repeat));
-        parts.collect::<Vec<_>>().join(", ")
+        self.setting.parts(self.repeat, |field| field).join(", ")
     }
 }
 

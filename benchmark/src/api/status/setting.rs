@@ -33,14 +33,10 @@ impl Setting {
         self.client.as_deref().or(self.target.as_deref())
     }
 
-    /// Its parts for people. `name` turns the path of a swept field into its name.
-    pub fn parts<'a>(&'a self, name: impl Fn(&'a str) -> &'a str) -> Vec<String> {
+    /// Its parts for people, with the repeat from 0. `name` turns the path of a swept field into its name.
+    pub fn parts<'a>(&'a self, repeat: Option<u32>, name: impl Fn(&'a str) -> &'a str) -> Vec<String> {
         let parameters = self.parameters.iter().map(|(field, value)| format!("{}={value}", name(field)));
-        self.target.iter().chain(&self.client).chain(&self.preset).cloned().chain(parameters).collect()
+        let repeat = repeat.map(|repeat| format!("repeat {}", repeat + 1));
+        self.target.iter().chain(&self.client).chain(&self.preset).cloned().chain(parameters).chain(repeat).collect()
     }
-}
-
-/// A repeat from 0, for people.
-pub fn nth_repeat(repeat: u32) -> String {
-    format!("repeat {}", repeat + 1)
 }

@@ -170,7 +170,7 @@ fn each_cell_has_a_search_and_the_next_begins_when_one_has_its_answer() {
         assert_eq!(trial.kind.parts(), [format!("load.pipeline={pipeline}")]);
         let mut line = line(trial.index, rate(&trial.spec), rate(&trial.spec) <= 2_500 * pipeline);
         line.cell = trial.kind.cell;
-        line.setting.parameters = trial.kind.parameters.iter().cloned().collect();
+        line.setting = trial.kind.setting.clone();
         lines.push(line);
     }
     let searches = of_searches(&lines);

@@ -22,10 +22,10 @@ fn refused(change: &Value) -> Vec<String> {
     sample::refused(sample::object(), change)
 }
 
-/// The values of the trials of a sweep, in the order in which they run.
+/// The values of the trials of a sweep, in the order in which they run; of each trial in the order of the fields' names.
 fn values(plan: &Plan) -> Vec<String> {
     let values = |trial: &crate::plan::Trial| {
-        let values: Vec<_> = trial.kind.parameters.iter().map(|(_, value)| value.as_str()).collect();
+        let values: Vec<_> = trial.kind.setting.parameters.values().map(String::as_str).collect();
         values.join("/")
     };
     plan.trials().iter().map(values).collect()
@@ -63,11 +63,11 @@ fn a_sweep_is_every_combination_once() {
     let sweep =
         json!([{"field": "load.pipeline", "values": [1, 10]}, {"field": "load.connections", "values": [50, 100, 200]}]);
     let plan = plan(&json!({"sweep": sweep, "sweepOrder": "Listed"}));
-    assert_eq!(values(&plan), ["1/50", "1/100", "1/200", "10/50", "10/100", "10/200"]);
+    assert_eq!(values(&plan), ["50/1", "100/1", "200/1", "50/10", "100/10", "200/10"]);
     assert_eq!(plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     let last = &plan.trials()[5];
     assert_eq!((last.spec.plan.pipeline, last.spec.plan.connections, last.kind.repeat), (10, 200, None));
-    assert_eq!(last.title(), "trial 6 of 6, load.pipeline=10, load.connections=200");
+    assert_eq!(last.title(), "trial 6 of 6, load.connections=200, load.pipeline=10");
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn fields_that_change_together_make_rows_and_no_product() {
     });
     let seeds = json!({"field": "workload.seed", "values": [1, 2]});
     let plan = plan(&json!({"sweep": [paired, seeds], "sweepOrder": "Listed"}));
-    assert_eq!(values(&plan), ["1/200/1", "1/200/2", "10/100/1", "10/100/2", "100/50/1", "100/50/2"]);
+    assert_eq!(values(&plan), ["200/1/1", "200/1/2", "100/10/1", "100/10/2", "50/100/1", "50/100/2"]);
     let last = &plan.trials()[5];
     assert_eq!((last.spec.plan.pipeline, last.spec.plan.connections), (100, 50));
-    assert_eq!(last.title(), "trial 6 of 6, load.pipeline=100, load.connections=50, workload.seed=2");
+    assert_eq!(last.title(), "trial 6 of 6, load.connections=50, load.pipeline=100, workload.seed=2");
     let short = json!({
         "field": "load.pipeline", "values": [1, 10, 100], "with": [{"field": "load.connections", "values": [200, 100]}],
     });
@@ -248,7 +248,7 @@ fn targets_take_turns() {
     let targets: String = plan
         .trials()
         .iter()
-        .map(|trial| if trial.kind.target.as_deref() == Some("direct") { 'A' } else { 'B' })
+        .map(|trial| if trial.kind.setting.target.as_deref() == Some("direct") { 'A' } else { 'B' })
         .collect();
     assert_eq!(targets, "ABBABAABAB");
     let endpoints: Vec<_> = plan.trials().iter().map(|trial| trial.spec.plan.target.endpoints[0].as_str()).collect();
@@ -295,7 +295,7 @@ fn each_setting_of_a_sweep_is_compared_in_one_go() {
     let turns: String = plan
         .trials()
         .iter()
-        .map(|trial| match (trial.kind.target.as_deref(), trial.spec.plan.pipeline) {
+        .map(|trial| match (trial.kind.setting.target.as_deref(), trial.spec.plan.pipeline) {
             (Some("direct"), 1) => 'A',
             (Some("proxy"), 1) => 'B',
             (Some("direct"), 10) => 'C',

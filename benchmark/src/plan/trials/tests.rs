@@ -38,7 +38,7 @@ fn each_preset_is_a_trial_on_keys_of_its_own() {
     assert_eq!(plan.count() as usize, PRESETS.len());
     for (index, (trial, preset)) in plan.trials().iter().zip(PRESETS).enumerate() {
         assert_eq!((trial.index as usize, trial.of as usize), (index, PRESETS.len()));
-        assert_eq!(trial.kind.preset.as_deref(), Some(preset.name));
+        assert_eq!(trial.kind.setting.preset.as_deref(), Some(preset.name));
         let workload = &trial.spec.plan.workload;
         assert_eq!(workload.keys.prefix, format!("p:{index}:"));
         let [operation] = &workload.operations[..] else { panic!("one operation") };

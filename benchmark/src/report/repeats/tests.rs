@@ -3,7 +3,7 @@ use redisbench_wire::snapshot::{OperationTally, Snapshot, Tally};
 use serde_json::json;
 
 use super::*;
-use crate::api::status::{OperationRepeats, OperationRun, Percentile, VerdictValue};
+use crate::api::status::{OperationRepeats, OperationRun, Percentile, Setting, VerdictValue};
 use crate::plan::{self, Kind as Of};
 use crate::report::Finished;
 use crate::sample::{outcome, snapshot, spec, with_timeouts};
@@ -29,11 +29,11 @@ fn finished_with(index: u32, shard: Snapshot) -> Finished {
     let mut outcome = outcome(vec![shard]);
     outcome.of = 4;
     let kind = Of {
-        client: None,
-        target: None,
+        setting: Setting {
+            parameters: [("load.pipeline".to_owned(), ["1", "8"][index as usize % 2].to_owned())].into(),
+            ..Setting::default()
+        },
         cold: false,
-        preset: None,
-        parameters: vec![("load.pipeline".into(), ["1", "8"][index as usize % 2].into())],
         cell: index % 2,
         repeat: Some(index / 2),
     };

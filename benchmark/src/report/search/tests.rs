@@ -377,8 +377,8 @@ fn searched(change: serde_json::Value, capacity: impl Fn(&plan::Trial) -> (u64, 
         };
         let line = json!({
             "index": trial.index, "state": "Completed", "attempt": 1, "search": step, "cell": trial.kind.cell,
-            "repeat": trial.kind.repeat, "target": trial.kind.target, "achievedPerSecond": rate, "p99Nanoseconds": 1_000,
-            "parameters": trial.kind.parameters.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "repeat": trial.kind.repeat, "target": trial.kind.setting.target, "achievedPerSecond": rate, "p99Nanoseconds": 1_000,
+            "parameters": trial.kind.setting.parameters,
             "requests": {"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0},
         });
         status.trials.push(serde_json::from_value(line).unwrap());
@@ -426,7 +426,7 @@ fn targets_are_compared_by_the_rates_that_their_searches_found() {
     });
     let status = searched(change, |trial| {
         let noise = u64::from(trial.kind.repeat.unwrap()) * 40;
-        let capacity = if trial.kind.target.as_deref() == Some("proxy") { 8_000 } else { 10_000 };
+        let capacity = if trial.kind.setting.target.as_deref() == Some("proxy") { 8_000 } else { 10_000 };
         (capacity + noise, LimitedBy::Target)
     });
     assert_eq!(status.searches.len(), 10);

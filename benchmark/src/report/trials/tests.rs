@@ -7,7 +7,7 @@ use super::super::why::{FIELDS, MANY};
 use super::*;
 use crate::api::experiment::{MOST_SWEPT, MOST_TRIALS};
 use crate::api::preset::PRESETS;
-use crate::api::status::{Artifact, SearchStep, StepOutcome, VerificationResult};
+use crate::api::status::{Artifact, SearchStep, Setting, StepOutcome, VerificationResult};
 use crate::api::{RedisBenchmark, sweepable_fields};
 use crate::report::Measurement;
 use crate::report::conditions::{condition, find};
@@ -17,7 +17,8 @@ fn finished(trial: u32, of: u32) -> Finished {
     let spec = open_loop(1);
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 10_000])]);
     outcome.of = of;
-    let kind = Kind { preset: Some("get".into()), ..Kind::default() };
+    let setting = Setting { preset: Some("get".into()), ..Setting::default() };
+    let kind = Kind { setting, ..Kind::default() };
     let trial = crate::plan::Trial { index: trial, of, kind, ..crate::sample::trial(spec) };
     Finished::of("sample", "run", &trial, outcome).unwrap()
 }
@@ -39,7 +40,7 @@ fn line_of(snapshot: Snapshot, of: u32, swept: usize) -> TrialLine {
     let mut outcome = outcome(vec![snapshot]);
     outcome.of = of;
     let parameters = sweepable_fields().into_iter().take(swept).map(|field| (field, "1".to_owned())).collect();
-    let kind = Kind { parameters, ..Kind::default() };
+    let kind = Kind { setting: Setting { parameters, ..Setting::default() }, ..Kind::default() };
     let trial = crate::plan::Trial { index: 1, of, kind, ..crate::sample::trial(open_loop(1)) };
     Finished::of("sample", "run", &trial, outcome).unwrap().line.unwrap()
 }
