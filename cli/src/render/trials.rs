@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::comparison::ComparisonMetric;
 use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, OperationRepeats, OperationRun, TrialLine,
-    TrialOutcome, VerdictValue,
+    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, OperationRepeats, OperationRun, Setting,
+    TrialLine, TrialOutcome, VerdictValue,
 };
 use redisbench_benchmark::human::{change, count, latency, rate, share};
 
@@ -198,10 +198,9 @@ pub fn operations_grid(cells: &[CellResult]) -> Option<Grid> {
 /// What the client of each cell cost.
 pub fn costs_grid(cells: &[CellResult]) -> Option<Grid> {
     extras::clients(cells.iter().filter_map(|cell| {
-        let parameters = cell.setting.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
         let cost = cell.cost.as_ref()?;
-        let parts = [cost.name.clone()].into_iter().chain(cell.setting.preset.clone()).chain(parameters);
-        Some((parts.collect::<Vec<_>>().join(", "), cost))
+        let setting = Setting { target: None, client: Some(cost.name.clone()), ..cell.setting.clone() };
+        Some((setting.parts(None, last_step).join(", "), cost))
     }))
 }
 
@@ -224,8 +223,7 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
 /// The targets of a comparison, with what else its trials have in common.
 pub fn comparison_title(result: &ComparisonResult) -> String {
     let parameters = result.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
-    let names: Vec<_> = result.preset.iter().cloned().chain(parameters).collect();
-    let setting = if names.is_empty() { String::new() } else { format!(", {}", names.join(", ")) };
+    let setting: String = result.preset.iter().cloned().chain(parameters).map(|part| format!(", {part}")).collect();
     format!("{} against {}{setting}", result.target, result.baseline)
 }
 

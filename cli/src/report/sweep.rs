@@ -84,12 +84,9 @@ impl<'a> Cells<'a> {
                 cells.places.push(value);
                 cells.places.len() - 1
             });
-            let others = line.setting.parameters.iter().filter(|(other, _)| !followers.contains(other));
-            let others = others.map(|(other, value)| format!("{}={value}", trials::last_step(other)));
-            let setting = &line.setting;
-            let names: Vec<String> =
-                setting.target.iter().chain(&setting.client).chain(&setting.preset).cloned().chain(others).collect();
-            let name = names.join(", ");
+            let mut setting = line.setting.clone();
+            setting.parameters.retain(|other, _| !followers.contains(other));
+            let name = setting.parts(None, trials::last_step).join(", ");
             match cells.series.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, lines)) => lines.push((place, line)),
                 None => cells.series.push((name, vec![(place, line)])),
