@@ -42,36 +42,29 @@ pub struct CacheCounts {
 }
 
 impl CacheCounts {
-    /// All counts.
-    pub fn all(&self) -> [u64; 10] {
+    fn each(&mut self) -> [&mut u64; 10] {
         [
-            self.hits,
-            self.misses,
-            self.invalidations,
-            self.invalidated_unused,
-            self.not_cached,
-            self.flushes,
-            self.evicted,
-            self.expired,
-            self.caching_calls,
-            self.stale_hits,
+            &mut self.hits,
+            &mut self.misses,
+            &mut self.invalidations,
+            &mut self.invalidated_unused,
+            &mut self.not_cached,
+            &mut self.flushes,
+            &mut self.evicted,
+            &mut self.expired,
+            &mut self.caching_calls,
+            &mut self.stale_hits,
         ]
+    }
+
+    /// All counts.
+    pub fn all(mut self) -> [u64; 10] {
+        self.each().map(|count| *count)
     }
 
     /// Adds other counts. They saturate, because they are untrusted.
     pub fn add(&mut self, other: &Self) {
-        for (sum, part) in [
-            (&mut self.hits, other.hits),
-            (&mut self.misses, other.misses),
-            (&mut self.invalidations, other.invalidations),
-            (&mut self.invalidated_unused, other.invalidated_unused),
-            (&mut self.not_cached, other.not_cached),
-            (&mut self.flushes, other.flushes),
-            (&mut self.evicted, other.evicted),
-            (&mut self.expired, other.expired),
-            (&mut self.caching_calls, other.caching_calls),
-            (&mut self.stale_hits, other.stale_hits),
-        ] {
+        for (sum, part) in self.each().into_iter().zip(other.all()) {
             *sum = sum.saturating_add(part);
         }
     }

@@ -52,18 +52,17 @@ pub struct VerificationCounts {
 
 impl VerificationCounts {
     fn each(&mut self) -> [&mut u64; 9] {
-        let Self {
-            checked,
-            mismatched,
-            lost_writes,
-            lost_keys,
-            corrupt,
-            indeterminate,
-            ambiguous_writes,
-            read_keys,
-            unread_keys,
-        } = self;
-        [checked, mismatched, lost_writes, lost_keys, corrupt, indeterminate, ambiguous_writes, read_keys, unread_keys]
+        [
+            &mut self.checked,
+            &mut self.mismatched,
+            &mut self.lost_writes,
+            &mut self.lost_keys,
+            &mut self.corrupt,
+            &mut self.indeterminate,
+            &mut self.ambiguous_writes,
+            &mut self.read_keys,
+            &mut self.unread_keys,
+        ]
     }
 
     /// All counts.
