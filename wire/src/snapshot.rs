@@ -181,16 +181,19 @@ pub struct NodeTally {
 
 /// Errors of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorTally {
-    /// `Timeout`, `ConnectionReset`, `ConnectionRefused`, `ConnectionClosed`, `Protocol`, `RedirectLimit`, or the first word of the
-    /// server's error such as `WRONGTYPE`. `Other` beyond the maximum number of kinds.
+    /// `Timeout`, `ConnectionReset`, or the first word of the server's error, such as `WRONGTYPE`.
+    // Also ConnectionRefused, ConnectionClosed, Protocol and RedirectLimit, and Other beyond the maximum number of kinds.
     #[serde(deserialize_with = "bounded::name")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub kind: String,
     /// The number of errors.
     pub count: u64,
-    /// The first message of this kind, cut to [`crate::limits::MESSAGE_BYTES`].
+    /// The first message of this kind.
     #[serde(deserialize_with = "bounded::message")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 256)))]
     pub first_message: String,
 }
 

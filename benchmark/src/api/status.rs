@@ -33,7 +33,7 @@ pub use latencies::{Latencies, Percentile};
 pub use progress::{NodeProgress, Progress, ShardProgress};
 pub use requests::{Requests, TrialRequests};
 pub use result::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, LoadResult, NodeResult, NodeRole, OperationResult,
+    Bandwidth, EncodedHistogramStatus, GeneratorShare, LoadResult, NodeResult, NodeRole, OperationResult,
     PreloadResult, ServerResult, StageResult, Throughput, TrialResult, Truncated,
 };
 pub use search::{CellSearch, SearchEnding, SearchResult, SearchStep, StepOutcome};

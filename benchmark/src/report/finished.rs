@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::plan::{Load, TrialPlan};
-use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Snapshot, Tally};
+use redisbench_wire::snapshot::{ErrorTally, Sending, ServerSample, ServerStats, Snapshot, Tally};
 use redisbench_wire::timeline::Span;
 
 use super::{STATUS_BYTES, extras, search, stages, thresholds, verification};
 use crate::api::load::LoadType;
 use crate::api::status::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
-    Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
-    Synchronization, ThresholdStatus, Throughput, TrialLine, TrialResult, TrialStatus, Truncated, Verdict, WorstSecond,
+    Bandwidth, EncodedHistogramStatus, Latencies, LoadResult, NodeResult, NodeRole, OperationResult, Percentile,
+    PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization,
+    ThresholdStatus, Throughput, TrialLine, TrialResult, TrialStatus, Truncated, Verdict, WorstSecond,
 };
 use crate::api::{RedisBenchmarkSpec, Validated};
 use crate::measurement::measured::{Measured, NodeMeasured};
@@ -469,8 +469,8 @@ fn server(servers: &ServerStats, address: &str) -> Option<ServerResult> {
     })
 }
 
-fn errors(merged: &Merged) -> Vec<ErrorResult> {
-    let result = |error: &redisbench_wire::snapshot::ErrorTally| ErrorResult {
+fn errors(merged: &Merged) -> Vec<ErrorTally> {
+    let result = |error: &ErrorTally| ErrorTally {
         kind: cut(&error.kind, 64),
         count: error.count,
         first_message: cut(&error.first_message, 256),

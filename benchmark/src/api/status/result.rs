@@ -1,6 +1,7 @@
 //! The measurements of a trial.
 
 use redisbench_wire::plan::{Arrival, PipelineMode};
+use redisbench_wire::snapshot::ErrorTally;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ pub struct TrialResult {
     /// Errors by kind, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
-    pub errors: Vec<ErrorResult>,
+    pub errors: Vec<ErrorTally>,
     /// Results per shard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -311,20 +312,6 @@ pub enum NodeRole {
     Primary,
     /// Serves only reads.
     Replica,
-}
-
-/// Errors of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorResult {
-    /// `Timeout`, `ConnectionReset`, or the first word of the server's error, such as `WRONGTYPE`.
-    #[schemars(length(max = 64))]
-    pub kind: String,
-    /// The number of errors.
-    pub count: u64,
-    /// The first message of this kind.
-    #[schemars(length(max = 256))]
-    pub first_message: String,
 }
 
 /// The number of entries omitted from each list.
