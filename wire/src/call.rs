@@ -32,12 +32,12 @@ pub mod path {
         format!("/v1/trials/{trial}/start")
     }
 
-    /// `PUT` [`super::MeasureRequest`] -> [`super::ShardState`]: end the warm-up early, at this instant.
+    /// `PUT` [`super::AfterRequest`] -> [`super::ShardState`]: end the warm-up early, at this instant.
     pub fn measure(trial: u32) -> String {
         format!("/v1/trials/{trial}/measure")
     }
 
-    /// `PUT` [`crate::ProbeRequest`] -> [`crate::ProbeState`]: after the trial, repeat the load with half of the connections. A repeated
+    /// `PUT` [`super::AfterRequest`] -> [`crate::ProbeState`]: after the trial, repeat the load with half of the connections. A repeated
     /// call returns the outcome.
     pub fn probe(trial: u32) -> String {
         format!("/v1/trials/{trial}/probe")
@@ -130,15 +130,15 @@ pub struct AcceptedStart {
     pub start_nanoseconds: u64,
 }
 
-/// The body of `PUT /v1/trials/{t}/measure`. For each attempt, the first accepted instant is final.
+/// The body of `PUT /v1/trials/{t}/measure` and of `PUT /v1/trials/{t}/probe`. For each attempt, the first accepted instant is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MeasureRequest {
+pub struct AfterRequest {
     /// The conductor's epoch.
     pub epoch: u64,
-    /// The attempt, from 1.
+    /// The attempt that runs, or that was measured, from 1.
     pub attempt: u32,
-    /// When the measurement begins, in nanoseconds after the start instant. The same for all shards.
+    /// When the measurement or the probe begins, in nanoseconds after the start instant of that attempt. The same for all shards.
     pub after_nanoseconds: u64,
 }
 

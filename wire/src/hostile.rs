@@ -20,9 +20,9 @@ use crate::strain::{Shares, Strain};
 use crate::timeline::{Coarse, Outcomes, Span, Timeline};
 use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
-    AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
-    MeasureRequest, PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure,
-    ShardPhase, ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, AfterRequest, Answer, CleanupState, ClockReading, EpochRequest,
+    FailureReason, PlanRequest, Preparation, Probe, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
+    ShardState, StartRequest,
 };
 
 #[global_allocator]
@@ -158,8 +158,7 @@ fn request(bytes: &[u8]) {
         assert_eq!(request.plan.part(&"run".into(), 0, 3).shard, 3);
     }
     read::<StartRequest>(bytes);
-    read::<MeasureRequest>(bytes);
-    read::<ProbeRequest>(bytes);
+    read::<AfterRequest>(bytes);
     read::<EpochRequest>(bytes);
     read::<AbortRequest>(bytes);
 }
@@ -448,8 +447,7 @@ fn requests() -> Vec<Vec<u8>> {
     vec![
         serde_json::to_vec(&PlanRequest { epoch: 1, hash: plan.hash("run", 0), plan: plan.into() }).unwrap(),
         serde_json::to_vec(&StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 5 }).unwrap(),
-        serde_json::to_vec(&MeasureRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
-        serde_json::to_vec(&ProbeRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
+        serde_json::to_vec(&AfterRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
         serde_json::to_vec(&EpochRequest { epoch: 1 }).unwrap(),
         serde_json::to_vec(&AbortRequest { epoch: 1, attempt: Some(1), then: AbortThen::Stop }).unwrap(),
     ]

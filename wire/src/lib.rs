@@ -39,11 +39,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub use answer::{Answer, Refusal, RefusalCode};
 pub use call::{
-    AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
-    MeasureRequest, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
+    AbortRequest, AbortThen, AcceptedStart, AfterRequest, CleanupState, ClockReading, Detail, EpochRequest,
+    FailureReason, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
 };
 pub use credential::RunToken;
-pub use probe::{Probe, ProbeRequest, ProbeState};
+pub use probe::{Probe, ProbeState};
 
 /// Addresses to listen on for `port` of every interface, in the order to try: IPv6, which accepts IPv4 too, then IPv4 alone for machines
 /// without IPv6.

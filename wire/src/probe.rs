@@ -6,18 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::bounded;
 use crate::snapshot::Tally;
 
-/// The body of `PUT /v1/trials/{t}/probe`. For each attempt, the first accepted instant is final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProbeRequest {
-    /// The conductor's epoch.
-    pub epoch: u64,
-    /// The attempt that was measured, from 1.
-    pub attempt: u32,
-    /// When the probe begins, in nanoseconds after the start instant of that attempt. The same for all shards.
-    pub after_nanoseconds: u64,
-}
-
 /// The answer to `PUT /v1/trials/{t}/probe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::stream::{self, StreamExt as _};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    ProbeRequest, ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, AfterRequest, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
+    ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
 };
 
 /// Address and identity of one incarnation of a shard.
@@ -148,13 +148,13 @@ pub enum Call {
     /// Orders the start instant, on the shard's clock.
     Start(u32, StartRequest),
     /// Ends the warm-up at an instant that all shards share.
-    Measure(u32, MeasureRequest),
+    Measure(u32, AfterRequest),
     /// Fetches counters and histograms so far, and the seconds from the last number on.
     Snapshot(u32, Detail, u32),
     /// Stops the trial now.
     Abort(u32, AbortRequest),
     /// Runs the same load with half of the connections, and returns the outcome.
-    Probe(u32, ProbeRequest),
+    Probe(u32, AfterRequest),
     /// Deletes the shard's part of the keys, and returns the progress.
     Cleanup(EpochRequest),
     /// Closes every connection and drops the measurements. The reply comes once that is done.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redisbench_wire::plan::TrialPlan;
-use redisbench_wire::{Probe, ProbeRequest, ProbeState};
+use redisbench_wire::{AfterRequest, Probe, ProbeState};
 
 use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
@@ -24,7 +24,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// A probe on all shards.
 pub struct RunProbe {
-    request: ProbeRequest,
+    request: AfterRequest,
     /// When all shards must have acknowledged the order.
     ordered_by: Duration,
     /// When it ends, and when all shards must have reported it.
@@ -45,7 +45,7 @@ impl RunProbe {
         let patience = Duration::from_nanos(plan.timeouts.request_nanoseconds) + AFTERWARDS;
         let round_trip = conductor.clock_uncertainty.unwrap_or_default() * 2;
         let from = conductor.now + lead(round_trip, conductor.shards.len()) + connecting(plan);
-        let request = ProbeRequest {
+        let request = AfterRequest {
             epoch: conductor.config.epoch,
             attempt: conductor.attempt,
             after_nanoseconds: u64::try_from(nanoseconds(from).saturating_sub(start_at)).unwrap_or(0),

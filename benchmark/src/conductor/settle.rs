@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use redisbench_statistics::steady;
-use redisbench_wire::MeasureRequest;
+use redisbench_wire::AfterRequest;
 use redisbench_wire::timeline::History;
 
 use super::Call;
@@ -68,7 +68,7 @@ impl Conductor {
         if after_nanoseconds >= self.config.plan.warmup_nanoseconds {
             return Settled::Fine;
         }
-        let request = MeasureRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };
+        let request = AfterRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };
         tracing::info!(milliseconds = after_nanoseconds / 1_000_000, "the throughput has settled");
         match self.asks(&Standing::Running, |_| Some(Call::Measure(self.config.trial, request))) {
             Ok(asks) => {

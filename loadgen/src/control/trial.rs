@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest,
-    PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
-    ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, AfterRequest, CleanupState, Detail, EpochRequest, FailureReason,
+    PlanRequest, Preparation, Probe, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState,
+    StartRequest,
 };
 
 use super::exit::Exit;
@@ -258,10 +258,10 @@ impl Trial {
     /// # Errors
     /// Refuses a stale epoch, an attempt that is not running, an instant that has passed, and one at or after the present end of the
     /// warm-up.
-    pub fn measure(&mut self, now: u64, trial: u32, request: MeasureRequest) -> Accepted {
+    pub fn measure(&mut self, now: u64, trial: u32, request: AfterRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         self.present(trial)?;
-        let MeasureRequest { attempt, after_nanoseconds, .. } = request;
+        let AfterRequest { attempt, after_nanoseconds, .. } = request;
         let running = self.phase == (Phase::Running { stopping: false });
         let Some(accepted) = self.accepted.filter(|accepted| running && accepted.attempt == attempt) else {
             return Err(self.wrong_phase(&format!("attempt {attempt} is not running")));
@@ -331,10 +331,10 @@ impl Trial {
     /// # Errors
     /// Refuses a stale epoch, a plan without a probe, any attempt but the measured one, a trial whose cleanup has begun, and an instant
     /// that has passed or is further away than a shard may stay armed.
-    pub fn probe(&mut self, now: u64, trial: u32, request: ProbeRequest) -> Result<(ProbeState, Vec<Action>), Refusal> {
+    pub fn probe(&mut self, now: u64, trial: u32, request: AfterRequest) -> Result<(ProbeState, Vec<Action>), Refusal> {
         self.admit(now, request.epoch)?;
         let plan = self.present(trial)?;
-        let ProbeRequest { attempt, after_nanoseconds, .. } = request;
+        let AfterRequest { attempt, after_nanoseconds, .. } = request;
         let over = self.phase == (Phase::Finished { measured: true }) && self.cleanup.is_none();
         let Some(accepted) = self.accepted.filter(|accepted| over && accepted.attempt == attempt) else {
             return Err(self.wrong_phase(&format!("attempt {attempt} is not the last measured one")));

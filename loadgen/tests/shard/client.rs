@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use redisbench_wire::plan::TrialPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
-    ProbeRequest, ProbeState, Refusal, RefusalCode, ShardPhase, ShardState, StartRequest, path,
+    AbortRequest, AbortThen, AcceptedStart, AfterRequest, Answer, CleanupState, ClockReading, Detail, EpochRequest,
+    PlanRequest, ProbeState, Refusal, RefusalCode, ShardPhase, ShardState, StartRequest, path,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -183,7 +183,7 @@ impl Shard {
     }
 
     pub async fn probe(&self, attempt: u32, after_nanoseconds: u64) -> Called<ProbeState> {
-        let request = ProbeRequest { epoch: 1, attempt, after_nanoseconds };
+        let request = AfterRequest { epoch: 1, attempt, after_nanoseconds };
         self.call(Method::PUT, &path::probe(self.trial), &request).await
     }
 

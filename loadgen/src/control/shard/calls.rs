@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, MeasureRequest, PlanRequest, ProbeRequest,
-    ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, AfterRequest, CleanupState, Detail, EpochRequest, PlanRequest, ProbeState, Refusal,
+    RefusalCode, ShardState, StartRequest,
 };
 use tokio::sync::oneshot;
 use tracing::info;
@@ -47,9 +47,9 @@ pub enum Call {
     /// `PUT /v1/trials/{t}/start`.
     Start(u32, StartRequest, Reply<AcceptedStart>),
     /// `PUT /v1/trials/{t}/measure`.
-    Measure(u32, MeasureRequest, Reply<ShardState>),
+    Measure(u32, AfterRequest, Reply<ShardState>),
     /// `PUT /v1/trials/{t}/probe`.
-    Probe(u32, ProbeRequest, Reply<ProbeState>),
+    Probe(u32, AfterRequest, Reply<ProbeState>),
     /// `PUT /v1/trials/{t}/abort`.
     Abort(u32, AbortRequest, Reply<ShardState>),
     /// `GET /v1/trials/{t}/snapshot`. Returns the sources, so that encoding blocks no other call.

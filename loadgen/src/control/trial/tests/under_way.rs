@@ -11,7 +11,7 @@ fn a_warm_up_ends_once_before_its_time() {
         trial.start(0, 0, start(1, SECOND)).unwrap();
         trial
     };
-    let after = |attempt, seconds: u64| MeasureRequest { epoch: 0, attempt, after_nanoseconds: seconds * SECOND };
+    let after = |attempt, seconds: u64| AfterRequest { epoch: 0, attempt, after_nanoseconds: seconds * SECOND };
     let mut trial = warm();
     assert_eq!(trial.measure(10 * SECOND, 0, after(1, 15)), Ok(vec![Action::Measure(16 * SECOND)]));
     assert_eq!(trial.warmup_nanoseconds(), 15 * SECOND);
@@ -44,7 +44,7 @@ fn a_probe_is_asked_for_once_after_its_own_attempt() {
         trial.observe(20 * SECOND, Event::LoadEnded { attempt: 1 });
         trial
     };
-    let after = |attempt, seconds: u64| ProbeRequest { epoch: 0, attempt, after_nanoseconds: seconds * SECOND };
+    let after = |attempt, seconds: u64| AfterRequest { epoch: 0, attempt, after_nanoseconds: seconds * SECOND };
     let refused = |mut trial: Trial, request| code(trial.probe(20 * SECOND, 0, request).map(|(_, actions)| actions));
     let tally = Tally::default();
     let probe = Probe { room: 1, of_room: 2, nanoseconds: SECOND, succeeded: 1, mean_nanoseconds: 1, tally };
