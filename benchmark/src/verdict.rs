@@ -35,7 +35,8 @@ pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, busiest_server, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
-pub(crate) use so_far::{ShardProcessors, SoFar, so_far};
+pub use so_far::ShardProcessors;
+pub(crate) use so_far::{SoFar, so_far};
 
 /// Maximum number of shards that a message names.
 const NAMED: usize = 16;

@@ -20,6 +20,7 @@ use crate::measurement::seconds::{measured as of_parts, service};
 use crate::measurement::topology::{self, MergedTopology};
 use crate::measurement::{latencies, merge};
 use crate::quantile::Quantile;
+use crate::verdict::ShardProcessors;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -129,12 +130,14 @@ fn live_shard(shard: &Shard, seconds: &Range<u32>) -> LiveShard {
             length => merge::per_second(shard.seconds.succeeded(seconds), length * SECOND),
         },
         failed: snapshot.total.errors.saturating_add(snapshot.total.unsent),
-        busiest_worker_millionths: snapshot.generator.busiest_worker_millionths,
-        run_queue_millionths: snapshot.generator.longest_waiting_worker_millionths,
-        waited_nanoseconds: snapshot.generator.run_queue_nanoseconds,
-        load_nanoseconds: snapshot.generator.load_nanoseconds,
-        host: snapshot.generator.host.clone(),
-        processors: snapshot.generator.processors,
+        processors: ShardProcessors {
+            host: snapshot.generator.host.clone(),
+            processors: snapshot.generator.processors,
+            load_nanoseconds: snapshot.generator.load_nanoseconds,
+            waited_nanoseconds: snapshot.generator.run_queue_nanoseconds,
+            busiest_worker_millionths: snapshot.generator.busiest_worker_millionths,
+            run_queue_millionths: snapshot.generator.longest_waiting_worker_millionths,
+        },
         ..place
     }
 }
@@ -258,7 +261,8 @@ mod tests {
             ..Generator::default()
         };
         shard.keep(snapshot);
-        let LiveShard { host, processors, load_nanoseconds, waited_nanoseconds, .. } = live_shard(&shard, &(0..0));
+        let ShardProcessors { host, processors, load_nanoseconds, waited_nanoseconds, .. } =
+            live_shard(&shard, &(0..0)).processors;
         assert_eq!((host.as_str(), processors, load_nanoseconds, waited_nanoseconds), ("n1", 4, 9, 5));
     }
 }

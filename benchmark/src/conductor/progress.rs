@@ -15,6 +15,7 @@ use crate::measurement::judged::Judged;
 use crate::measurement::merge;
 use crate::measurement::seconds::{measured, service};
 use crate::measurement::topology::MergedTopology;
+use crate::verdict::ShardProcessors;
 
 /// State of a trial, replaced as a whole on every change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -180,18 +181,7 @@ pub struct LiveShard {
     pub achieved_per_second: u64,
     /// Measured requests that failed or were not sent.
     pub failed: u64,
-    /// CPU time of the busiest worker over the wall time of the load so far.
-    pub busiest_worker_millionths: u32,
-    /// Run-queue wait of the worker that waited longest, over the same time.
-    pub run_queue_millionths: u32,
-    /// Run-queue wait of all its workers together, over the same time.
-    pub waited_nanoseconds: u64,
-    /// That time.
-    pub load_nanoseconds: u64,
-    /// The name of its machine; empty if unknown.
-    pub host: String,
-    /// Processors of the machine.
-    pub processors: u32,
+    pub processors: ShardProcessors,
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
 use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, QUEUED, ShardPresence};
 use crate::quantile::Quantile;
-use crate::verdict::{ShardProcessors, SoFar, so_far};
+use crate::verdict::{SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
 
 /// The most shards and nodes in a status, which the operator writes every few seconds.
@@ -147,27 +147,16 @@ impl Subject<'_> {
             lost: progress.shards.lost as usize,
             start_skew: progress.start_skew,
             max_start_skew: self.spec.shards.max_start_skew.parse().unwrap_or(Duration::MAX),
-            processors: live.shards.iter().map(processors).collect(),
+            processors: live.shards.iter().map(|shard| &shard.processors).collect(),
         };
         so_far(&counted)
-    }
-}
-
-fn processors(shard: &LiveShard) -> ShardProcessors<'_> {
-    ShardProcessors {
-        host: &shard.host,
-        processors: shard.processors,
-        load_nanoseconds: shard.load_nanoseconds,
-        waited_nanoseconds: shard.waited_nanoseconds,
-        busiest_worker_millionths: shard.busiest_worker_millionths,
-        run_queue_millionths: shard.run_queue_millionths,
     }
 }
 
 /// Those that need attention, at most [`LISTED`], in index order.
 fn shards(all: &[LiveShard]) -> Vec<ShardProgress> {
     let mut all: Vec<(u32, &LiveShard)> = (0..).zip(all).collect();
-    all.sort_by_key(|(_, shard)| Reverse((shard.lost, shard.unreachable, shard.busiest_worker_millionths)));
+    all.sort_by_key(|(_, shard)| Reverse((shard.lost, shard.unreachable, shard.processors.busiest_worker_millionths)));
     all.truncate(LISTED);
     all.sort_by_key(|(index, _)| *index);
     let progress = |(index, shard): (u32, &LiveShard)| ShardProgress {
@@ -176,8 +165,8 @@ fn shards(all: &[LiveShard]) -> Vec<ShardProgress> {
         unreachable: shard.unreachable,
         achieved_per_second: shard.achieved_per_second,
         failed_requests: shard.failed,
-        busiest_worker_percent: shard.busiest_worker_millionths / 10_000,
-        run_queue_percent: shard.run_queue_millionths / 10_000,
+        busiest_worker_percent: shard.processors.busiest_worker_millionths / 10_000,
+        run_queue_percent: shard.processors.run_queue_millionths / 10_000,
     };
     all.into_iter().map(progress).collect()
 }
@@ -219,6 +208,7 @@ mod tests {
     use crate::api::status::ReasonKind;
     use crate::conductor::RecentLatency;
     use crate::measurement::topology::MergedTopology;
+    use crate::verdict::ShardProcessors;
 
     /// A picture with this many measured requests in the last seconds.
     fn picture(requests: u64) -> LivePicture {
@@ -239,7 +229,10 @@ mod tests {
             snapshot_bytes: 0,
             topology: MergedTopology::default(),
             shards: (0..40)
-                .map(|index| LiveShard { lost: index == 39, busiest_worker_millionths: index, ..LiveShard::default() })
+                .map(|index| {
+                    let processors = ShardProcessors { busiest_worker_millionths: index, ..ShardProcessors::default() };
+                    LiveShard { lost: index == 39, processors, ..LiveShard::default() }
+                })
                 .collect(),
             nodes: (0..17)
                 .map(|n| NodeProgress { address: n.to_string(), p99_nanoseconds: Some(n), ..NodeProgress::default() })
@@ -273,14 +266,15 @@ mod tests {
     #[test]
     fn a_crowded_machine_is_a_reason_although_each_of_its_shards_waits_briefly() {
         let reasons = |count: usize| {
-            let shard = LiveShard {
+            let processors = ShardProcessors {
                 host: "n1".into(),
                 processors: 4,
                 load_nanoseconds: 10_000_000_000,
                 waited_nanoseconds: 500_000_000,
                 run_queue_millionths: 50_000,
-                ..LiveShard::default()
+                ..ShardProcessors::default()
             };
+            let shard = LiveShard { processors, ..LiveShard::default() };
             let total = Tally { scheduled: 100_000, succeeded: 100_000, ..Tally::default() };
             let shown = shown(LivePicture { total, shards: vec![shard; count], ..picture(1_000) });
             assert!(shown.shards.len() <= LISTED);

@@ -30,14 +30,14 @@ pub(crate) struct SoFar<'a> {
     pub start_skew: Option<Duration>,
     pub max_start_skew: Duration,
     /// One entry per shard.
-    pub processors: Vec<ShardProcessors<'a>>,
+    pub processors: Vec<&'a ShardProcessors>,
 }
 
 /// Processor time of a shard since the start of its load.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ShardProcessors<'a> {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShardProcessors {
     /// The name of its machine; empty if unknown.
-    pub host: &'a str,
+    pub host: String,
     /// Processors of the machine.
     pub processors: u32,
     /// Length of the load.
@@ -84,9 +84,9 @@ fn processors(counted: &SoFar) -> Option<VerdictReason> {
     let lacking = |shard: &&ShardProcessors| {
         u64::from(shard.busiest_worker_millionths) >= BUSY
             || u64::from(shard.run_queue_millionths) > WAITING
-            || crowds.contains_key(shard.host)
+            || crowds.contains_key(shard.host.as_str())
     };
-    let lacking: Vec<_> = counted.processors.iter().filter(lacking).collect();
+    let lacking: Vec<_> = counted.processors.iter().copied().filter(lacking).collect();
     if lacking.is_empty() {
         return None;
     }
@@ -107,10 +107,10 @@ fn processors(counted: &SoFar) -> Option<VerdictReason> {
 
 /// Machines whose processors are crowded, and their waiting workers per processor in millionths. The waits of all shards are added up, so
 /// the number of shards on a machine does not matter.
-fn crowds<'a>(shards: &[ShardProcessors<'a>]) -> BTreeMap<&'a str, u64> {
+fn crowds<'a>(shards: &[&'a ShardProcessors]) -> BTreeMap<&'a str, u64> {
     let mut machines = BTreeMap::<&str, Machine>::new();
-    for shard in shards {
-        let machine = machines.entry(shard.host).or_default();
+    for &shard in shards {
+        let machine = machines.entry(shard.host.as_str()).or_default();
         machine.add(shard.waited_nanoseconds, shard.load_nanoseconds, shard.processors);
     }
     // Shards of unknown machines are not assumed to share one.
@@ -133,6 +133,7 @@ mod tests {
             run_queue_millionths,
             ..ShardProcessors::default()
         };
+        let shards = [shard((500_000, 0)), shard(processors)];
         let counted = SoFar {
             tally: &tally,
             most_frequent: Some("Timeout"),
@@ -141,7 +142,7 @@ mod tests {
             lost,
             start_skew: Some(Duration::from_millis(skew)),
             max_start_skew: Duration::from_millis(10),
-            processors: vec![shard((500_000, 0)), shard(processors)],
+            processors: shards.iter().collect(),
         };
         so_far(&counted).into_iter().map(|reason| reason.reason).collect()
     }
@@ -159,8 +160,8 @@ mod tests {
 
     /// The message about shards that ran for ten seconds on machines of four processors, and waited for this share of the time each.
     fn waiting<'a>(waited_millionths: u32, hosts: impl Iterator<Item = &'a str>) -> Option<String> {
-        let shard = |host| ShardProcessors {
-            host,
+        let shard = |host: &str| ShardProcessors {
+            host: host.to_owned(),
             processors: 4,
             load_nanoseconds: 10 * SECOND,
             waited_nanoseconds: u64::from(waited_millionths) * 10 * SECOND / 1_000_000,
@@ -176,7 +177,7 @@ mod tests {
             lost: 0,
             start_skew: None,
             max_start_skew: Duration::from_millis(10),
-            processors,
+            processors: processors.iter().collect(),
         };
         let mut reasons = so_far(&counted);
         assert!(reasons.len() <= 1, "{reasons:?}");
