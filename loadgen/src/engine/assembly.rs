@@ -95,15 +95,11 @@ impl Assembly {
             from,
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);
-        let seen = self.observer.look(over);
+        let mut seen = self.observer.look(over);
         let full = detail == Detail::Full;
-        let machine = Machine {
-            host: self.host.clone(),
-            evidence: seen.evidence,
-            strain: if full { self.observer.strain() } else { None },
-            environment: seen.environment.filter(|_| full),
-            interface: seen.interface,
-        };
+        seen.environment = seen.environment.filter(|_| full);
+        let strain = if full { self.observer.strain() } else { None };
+        let machine = Machine { host: self.host.clone(), strain, seen };
         let operations = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
         let names: Vec<String> = operations.map(|operation| operation.name.clone()).collect();
         let mut snapshot = merge(reports, meta, machine, &names).map_err(EngineError::Encode)?;

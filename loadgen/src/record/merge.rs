@@ -3,8 +3,8 @@ use std::iter::repeat;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::outage::agreed;
 use redisbench_wire::snapshot::{
-    Environment, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series, Snapshot,
-    Stage, Tally, Verification, Window,
+    Generator, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series, Snapshot, Stage, Tally, Verification,
+    Window,
 };
 use redisbench_wire::strain::Strain;
 use redisbench_wire::timeline::{Span, Timeline};
@@ -12,7 +12,7 @@ use redisbench_wire::topology::{Outage, TopologyReport};
 use redisbench_wire::{Detail, limits, timeline};
 
 use super::{CacheRecord, ChurnCounts, Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
-use crate::selfcheck::Evidence;
+use crate::selfcheck::{Evidence, Seen};
 
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -94,14 +94,10 @@ pub struct Meta {
 pub struct Machine {
     /// See [`Generator::host`].
     pub host: String,
-    /// The kernel's counters.
-    pub evidence: Evidence,
     /// See [`Generator::strain`].
     pub strain: Option<Strain>,
-    /// See [`Generator::environment`].
-    pub environment: Option<Environment>,
-    /// See [`Generator::interface`].
-    pub interface: Option<Interface>,
+    /// The kernel's counters and settings.
+    pub seen: Seen,
 }
 
 /// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty without that breakdown.
@@ -244,7 +240,7 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
     let longest =
         |of: fn(&WorkerReport) -> u64| reports.iter().map(|report| share(report, of(report))).max().unwrap_or_default();
     let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum::<u64>();
-    let Evidence { throttled_nanoseconds, processors, stolen_nanoseconds } = machine.evidence;
+    let Evidence { throttled_nanoseconds, processors, stolen_nanoseconds } = machine.seen.evidence;
     Generator {
         host: machine.host,
         workers: reports.len() as u32,
@@ -263,8 +259,8 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         waited_for_room: Some(sum(|report| report.waited_for_room)),
         sending: sending(reports),
         receive_delay: receive_delay(reports),
-        environment: machine.environment,
-        interface: machine.interface,
+        environment: machine.seen.environment,
+        interface: machine.seen.interface,
         idle_millionths: idle_millionths(reports),
         reconnects: sum(|report| report.reconnects),
     }

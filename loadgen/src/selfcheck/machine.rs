@@ -96,8 +96,9 @@ struct Watched {
     _thread: Option<Sender<()>>,
 }
 
+/// The machine under a load, as far as the kernel reports it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Processors, throttling and steal time.
     pub evidence: Evidence,
     /// The settings when the load began.
