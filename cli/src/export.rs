@@ -18,7 +18,6 @@ pub mod sample;
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use redisbench_benchmark::report::Measurement;
@@ -27,7 +26,7 @@ use redisbench_wire::histogram::HistogramError;
 
 use crate::arguments::Source;
 use crate::reading::{self, Reading};
-use crate::{GOOD, USAGE, render};
+use crate::render;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
@@ -143,18 +142,8 @@ pub enum ExportError {
 /// If the result cannot be read, or the output cannot be written.
 pub async fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
     let reading = reading::read(&arguments.source).await?;
-    let bytes = match chosen(reading, arguments.trial).and_then(|reading| (arguments.format.write)(&reading)) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            eprintln!("error: {:#}", anyhow::Error::new(error));
-            return Ok(USAGE);
-        }
-    };
-    match &arguments.output {
-        None => render::write(&bytes)?,
-        Some(file) => std::fs::write(file, bytes).with_context(|| format!("failed to write {}", file.display()))?,
-    }
-    Ok(GOOD)
+    let bytes = chosen(reading, arguments.trial).and_then(|reading| (arguments.format.write)(&reading));
+    render::deliver(bytes, arguments.output.as_deref())
 }
 
 fn chosen(mut reading: Reading, trial: Option<u32>) -> Result<Reading, ExportError> {

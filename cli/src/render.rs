@@ -11,13 +11,16 @@ pub mod topology;
 pub mod trials;
 mod verification;
 
+use std::error::Error;
 use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
 
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::ComparisonResult;
 
 use crate::arguments::Output;
+use crate::{GOOD, USAGE};
 pub use grid::Grid;
 pub use paint::{Paint, Style};
 
@@ -42,6 +45,27 @@ pub fn write(content: impl AsRef<[u8]>) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("failed to write to standard output"),
     }
+}
+
+/// Writes what was made to `file`, or to standard output. Prints why it could not be made. Returns the exit code.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn deliver<E: Error + Send + Sync + 'static>(
+    made: Result<impl AsRef<[u8]>, E>,
+    file: Option<&Path>,
+) -> anyhow::Result<u8> {
+    match (made, file) {
+        (Err(error), _) => {
+            eprintln!("error: {:#}", anyhow::Error::new(error));
+            return Ok(USAGE);
+        }
+        (Ok(content), None) => write(content)?,
+        (Ok(content), Some(file)) => {
+            std::fs::write(file, content).with_context(|| format!("failed to write {}", file.display()))?;
+        }
+    }
+    Ok(GOOD)
 }
 
 /// The table for people. Most important things first.

@@ -14,7 +14,6 @@ mod timeline;
 
 use std::cmp::Reverse;
 
-use anyhow::Context as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::api::status::{
@@ -26,10 +25,10 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use redisbench_wire::histogram::HistogramError;
 use redisbench_wire::plan::Topology;
 
+use crate::USAGE;
 use crate::arguments::ReportArguments;
 use crate::reading::{self, Reading, ReadingError};
 use crate::render::{self, result, setup, thresholds};
-use crate::{GOOD, USAGE};
 use chart::ChartError;
 
 /// The most bytes of the manifest.
@@ -64,18 +63,7 @@ pub async fn report(arguments: &ReportArguments) -> anyhow::Result<u8> {
             return Ok(USAGE);
         }
     };
-    let page = match page(&reading, arguments.trial) {
-        Ok(page) => page,
-        Err(error) => {
-            eprintln!("error: {:#}", anyhow::Error::new(error));
-            return Ok(USAGE);
-        }
-    };
-    match &arguments.output {
-        None => render::write(page.as_bytes())?,
-        Some(file) => std::fs::write(file, page).with_context(|| format!("failed to write {}", file.display()))?,
-    }
-    Ok(GOOD)
+    render::deliver(page(&reading, arguments.trial), arguments.output.as_deref())
 }
 
 /// The page. Of several trials, it has the details of `trial`, or else of the last one.
