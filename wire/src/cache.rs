@@ -4,15 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
 
-/// Counts of a shard's client-side caches while measuring. Hits are not requests, and no other count includes them.
+/// Counts of a shard's client-side caches while measuring. Hits are not requests, and no other count includes them. `H` is the form of
+/// the histogram.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cache {
+pub struct Cache<H = EncodedHistogram> {
     /// The counts.
     #[serde(flatten)]
     pub counts: CacheCounts,
     /// From sending a write until another connection of the same worker received the push that invalidated its entry.
-    pub invalidation: EncodedHistogram,
+    pub invalidation: H,
 }
 
 /// The counts of client-side caches.

@@ -154,10 +154,10 @@ pub struct OperationTally {
     pub latency: Latency,
 }
 
-/// The requests of one Redis node.
+/// The requests of one Redis node. `H` is the form of the histogram.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeTally {
+pub struct NodeTally<H = EncodedHistogram> {
     /// The node's id in a cluster, otherwise its address.
     #[serde(deserialize_with = "bounded::name")]
     pub id: String,
@@ -176,7 +176,7 @@ pub struct NodeTally {
     /// Redirects that it replied with.
     pub redirects: u64,
     /// Service time of the successful requests, with the bounds of [`crate::histogram::Kind::Node`].
-    pub service: EncodedHistogram,
+    pub service: H,
 }
 
 /// Errors of one kind.

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::snapshot::{CacheCounts, Tally};
+use redisbench_wire::snapshot::{Cache, Churn, NodeTally, Tally};
 
 /// Name for everything beyond the bound of nodes or error kinds.
 pub(crate) const OTHER: &str = "Other";
@@ -37,40 +37,10 @@ pub struct OperationMeasured {
 }
 
 /// One Redis node's answers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeMeasured {
-    /// Its id in a cluster, otherwise its address.
-    pub id: String,
-    /// `host:port`.
-    pub address: String,
-    /// Slots that it owned at the end, or served reads for.
-    pub slots: u32,
-    /// Whether it was used only for reads, according to any shard.
-    pub replica: bool,
-    /// Requests whose last answer came from it.
-    pub requests: u64,
-    /// Failed ones among `requests`.
-    pub errors: u64,
-    /// Redirects that it replied.
-    pub redirects: u64,
-    /// Service time of successful requests.
-    pub service: Histogram<u64>,
-}
+pub type NodeMeasured = NodeTally<Histogram<u64>>;
 
 /// Client-side caches of all shards.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergedCache {
-    pub counts: CacheCounts,
-    /// From the send of a write to the push that invalidated another connection's entry.
-    pub invalidation: Histogram<u64>,
-}
+pub type MergedCache = Cache<Histogram<u64>>;
 
 /// Connections that all shards made while measuring.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergedChurn {
-    pub made: u64,
-    pub closed: u64,
-    pub connect: Histogram<u64>,
-    /// None without TLS.
-    pub tls_handshake: Option<Histogram<u64>>,
-}
+pub type MergedChurn = Churn<Histogram<u64>>;
