@@ -7,7 +7,7 @@ use std::io;
 
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
-use redisbench_wire::snapshot::{ServerStats, Snapshot};
+use redisbench_wire::snapshot::{ServerStats, Snapshot, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
@@ -141,19 +141,17 @@ impl HistogramSet {
             replies.add_to(sum, Kind::Request)?;
         }
         let longest = response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);
-        let tally = &mut sum.tally;
-        for (sum, more) in [
-            (&mut tally.scheduled, requests.scheduled),
-            (&mut tally.succeeded, requests.succeeded),
-            (&mut tally.unanswered, requests.unanswered),
-            (&mut tally.unsent, requests.unsent),
-            (&mut tally.in_flight, requests.in_flight),
-            (&mut tally.overflow, requests.overflow),
-            (&mut sum.unknown, requests.unknown),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
+        sum.tally.add(&Tally {
+            scheduled: requests.scheduled,
+            succeeded: requests.succeeded,
+            unanswered: requests.unanswered,
+            unsent: requests.unsent,
+            in_flight: requests.in_flight,
+            overflow: requests.overflow,
+            overflow_max_nanoseconds: longest,
+            ..Tally::default()
+        });
+        sum.unknown = sum.unknown.saturating_add(requests.unknown);
         Ok(())
     }
 }
