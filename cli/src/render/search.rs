@@ -56,18 +56,17 @@ pub fn setup(search: &SearchSpec) -> String {
 
 /// The result, followed by a row for each step.
 pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String {
-    let mut text = bracket(found).text(paint);
-    for note in notes(found) {
-        let _ = writeln!(text, "{note}");
-    }
-    text.push_str(&steps(trials).text(paint));
-    text
+    with_steps(&bracket(found), &notes(found), trials, paint)
 }
 
 /// A row for each of several searches, followed by one for each step.
 pub fn tables(searches: &[CellSearch], trials: &[TrialLine], paint: Paint) -> String {
-    let mut text = all(searches).text(paint);
-    for note in notes_of_all(searches) {
+    with_steps(&all(searches), &notes_of_all(searches), trials, paint)
+}
+
+fn with_steps(results: &Grid, notes: &[String], trials: &[TrialLine], paint: Paint) -> String {
+    let mut text = results.text(paint);
+    for note in notes {
         let _ = writeln!(text, "{note}");
     }
     text.push_str(&steps(trials).text(paint));
