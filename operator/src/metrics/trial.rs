@@ -1,11 +1,10 @@
 //! The series of one trial, from the conductor while it runs, then from its result.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
-use redisbench_benchmark::api::status::{Latencies, Percentile, Requests, TrialLine, TrialResult, VerdictValue};
+use redisbench_benchmark::api::status::{self, Latencies, Percentile, Requests, TrialLine, TrialResult, VerdictValue};
 use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
 use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::plan::Trial;
@@ -62,12 +61,9 @@ impl Setting {
         Self {
             trial: trial.index,
             target: plan.target.name.clone(),
-            cell: kind.cell,
-            preset: kind.setting.preset.clone().unwrap_or_default(),
-            parameters: parameters(&kind.setting.parameters),
-            repeat: kind.repeat.map(|repeat| repeat.to_string()).unwrap_or_default(),
             target_rate: target_rate(plan),
             operations: operations.map(|operation| operation.name.clone()).collect(),
+            ..Self::at(&kind.setting, kind.cell, kind.repeat)
         }
     }
 
@@ -75,13 +71,21 @@ impl Setting {
     fn of_line(line: &TrialLine, spec: &RedisBenchmarkSpec) -> Self {
         let only = Self::of_only(line.index, spec);
         Self {
+            trial: line.index,
             target: line.setting.target.clone().unwrap_or(only.target),
-            cell: line.cell,
-            preset: line.setting.preset.clone().unwrap_or_default(),
-            parameters: parameters(&line.setting.parameters),
-            repeat: line.repeat.map(|repeat| repeat.to_string()).unwrap_or_default(),
             target_rate: line.search.as_ref().map(|step| step.rate_per_second),
-            ..only
+            ..Self::at(&line.setting, line.cell, line.repeat)
+        }
+    }
+
+    fn at(setting: &status::Setting, cell: u32, repeat: Option<u32>) -> Self {
+        let parameters = setting.parameters.iter().map(|(field, value)| format!("{field}={value}"));
+        Self {
+            cell,
+            preset: setting.preset.clone().unwrap_or_default(),
+            parameters: parameters.collect::<Vec<_>>().join(", "),
+            repeat: repeat.map(|repeat| repeat.to_string()).unwrap_or_default(),
+            ..Self::default()
         }
     }
 
@@ -97,10 +101,6 @@ fn target_rate(plan: &TrialPlan) -> Option<u64> {
     let begin = plan.warmup_nanoseconds;
     let end = begin.saturating_add(plan.bound.longest_nanoseconds());
     CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, end))
-}
-
-fn parameters(fields: &BTreeMap<String, String>) -> String {
-    fields.iter().map(|(field, value)| format!("{field}={value}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Replies that were checked, by outcome.
