@@ -14,7 +14,7 @@ use crate::api::status::{
     CellSearch, LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, TrialOutcome,
     Verdict, VerdictReason, VerdictValue,
 };
-use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, searches};
+use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, combinations};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};
@@ -241,7 +241,7 @@ fn says_nothing(unusable: &Unusable) -> String {
 /// Sets the results of the searches of `spec` from the lines of `status`: that of a single search, or those of several.
 pub(super) fn set_searches(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
     let found = |lines: &[TrialLine]| plan::standing(spec, lines).map(|standing| result(&standing, lines.len()));
-    if searches(spec) == 1 {
+    if combinations(spec) == 1 {
         status.search = found(&status.trials);
         return;
     }

@@ -8,7 +8,7 @@ use crate::api::status::{
     LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialCache, TrialLine, TrialOutcome,
     TrialRequests, TrialResult, Verdict, VerdictReason, VerdictValue,
 };
-use crate::api::{RedisBenchmarkStatus, searches};
+use crate::api::{RedisBenchmarkStatus, combinations};
 use crate::human;
 use crate::measurement::Ending;
 use crate::plan::Kind;
@@ -52,7 +52,7 @@ impl Finished {
             misses: result.map(|result| result.operations.iter().map(|operation| operation.misses).sum()),
             cache: result
                 .and_then(|result| result.cache.as_ref())
-                .filter(|_| has_room_for_cache(present.of, kind.parameters.len()))
+                .filter(|_| has_room_for_cache(present.of, kind.setting.parameters.len()))
                 .map(TrialCache::from),
             achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
             mean_nanoseconds: result.and_then(|result| result.response_time.mean_nanoseconds),
@@ -108,7 +108,7 @@ impl Subject<'_> {
         match (&status.search, status.searches.last()) {
             (Some(found), _) => format!("step {count} of the search has finished; {}", found.message),
             (None, Some(last)) => {
-                let (nth, all, setting) = (status.searches.len(), searches(self.spec), last.name());
+                let (nth, all, setting) = (status.searches.len(), combinations(self.spec), last.name());
                 let (steps, message) = (last.steps, &last.result.message);
                 format!("search {nth} of {all}, {setting}: step {steps} has finished; {message}")
             }
