@@ -25,7 +25,7 @@ enum Command {
     /// collected.
     ///
     /// Exit codes: 0: released. 64: bad plan, credential or target. 70: internal error. 75: stopped before the result
-    /// was collected.
+    /// was collected. 76: stopped by a limit after a start.
     Shard(Box<ShardArguments>),
     /// Serve a Redis that does no work: it replies to every command immediately with a reply of the right type, and
     /// stores no keys. Use it to measure the limits of a load generator. Exits on SIGTERM and SIGINT.

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -45,6 +46,9 @@ pub struct ShardArguments {
     /// Maximum number of worker threads [default: the processors allowed by the cgroup's limit and the affinity]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Exit after this time without a plan and without a call
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    idle_limit: u32,
     /// Write the listening address to this file once the port is open
     #[arg(long, value_name = "FILE")]
     port_file: Option<PathBuf>,
@@ -89,6 +93,7 @@ impl ShardArguments {
             identity: Identity { run: self.run, index: self.index, incarnation: self.incarnation, host: self.host },
             mounts: Mounts { targets: self.targets },
             workers,
+            idle_limit: Duration::from_secs(self.idle_limit.into()),
             spawn,
         };
         Ok(run(settings, credential, listener, terminated).await.code())

@@ -17,7 +17,7 @@ use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Measurement};
 
-pub use job::{EXIT_FATAL, RETRIES, job};
+pub use job::{FINAL_EXITS, RETRIES, job};
 
 /// Label of all objects of a benchmark: its name.
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";

@@ -50,6 +50,8 @@ pub struct Settings {
     pub mounts: Mounts,
     /// The most worker threads.
     pub workers: usize,
+    /// How long it waits for a plan without a call.
+    pub idle_limit: Duration,
     /// Starts the engine, or the client that a plan names.
     pub spawn: Spawn,
 }
@@ -98,7 +100,9 @@ struct Search {
 
 impl Shard {
     pub fn new(settings: Settings) -> Self {
-        let trial = Trial::new(settings.identity.run.as_str(), settings.identity.index, monotonic_nanoseconds());
+        let idle_nanoseconds = u64::try_from(settings.idle_limit.as_nanos()).unwrap_or(u64::MAX);
+        let Identity { run, index, .. } = &settings.identity;
+        let trial = Trial::new(run.as_str(), *index, monotonic_nanoseconds(), idle_nanoseconds);
         let ending = TaskTracker::new();
         // A closed tracker can be waited for, and still accepts new tasks.
         ending.close();

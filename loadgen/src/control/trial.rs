@@ -134,6 +134,8 @@ pub struct Trial {
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
+    /// How long a shard without a plan waits for contact.
+    idle_nanoseconds: u64,
     /// The planned end of a load that stopped because no call came. Its result is kept as if the load had gone on.
     unattended_end: u64,
     /// When the shard first became ready to start, or when it last ceased to be because a connection broke.
@@ -141,8 +143,9 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64) -> Self {
-        Self { run: run.into(), index, last_contact: now, ..Self::default() }
+    /// A shard that waits this long for a plan without a call.
+    pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64, idle_nanoseconds: u64) -> Self {
+        Self { run: run.into(), index, last_contact: now, idle_nanoseconds, ..Self::default() }
     }
 
     /// The state that the conductor reads.

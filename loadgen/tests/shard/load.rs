@@ -136,7 +136,7 @@ async fn a_finished_shard_that_nobody_asks_ends_with_its_counters_in_the_log() {
     let mut plan = plan(&redis.endpoint());
     plan.limits.finished_nanoseconds = 2 * SECOND;
     shard.run_plan(&plan).await;
-    assert_eq!(shard.exit_code().await, Some(75));
+    assert_eq!(shard.exit_code().await, Some(76));
     assert_counters_are_logged(&shard);
 }
 

@@ -1,5 +1,7 @@
 //! Calls that need no load: authorization and refusals.
 
+use std::path::Path;
+
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
 use redisbench_testkit::servers::ClosedPort;
@@ -107,6 +109,17 @@ async fn waiting_is_told() {
     let told = eventually("an obstacle is told", async || shard.state().await.body.preparation.waiting_for);
     let waiting = told.await;
     assert!(waiting.contains(&endpoint) && waiting.contains("connection refused"), "{waiting}");
+}
+
+#[tokio::test]
+async fn a_shard_that_is_given_no_plan_exits() {
+    let idle = |directory: &Path| {
+        let mut command = command(directory, "127.0.0.1:0");
+        command.args(["--idle-limit", "1"]);
+        command
+    };
+    let mut shard = Shard::start_by(None, &[], idle).await;
+    assert_eq!(shard.exit_code().await, Some(75));
 }
 
 #[tokio::test]

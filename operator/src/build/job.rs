@@ -7,8 +7,8 @@ use k8s_openapi::api::batch::v1::{
 
 use super::{CONTAINER, JobInput, pod};
 
-/// The exit code of shards for errors that a retry cannot fix.
-pub const EXIT_FATAL: i32 = 64;
+/// Exit codes of shards that a retry cannot help: a bad plan, credential or target, and a limit that was exceeded after a start.
+pub const FINAL_EXITS: [i32; 2] = [64, 76];
 /// Retries per shard.
 pub const RETRIES: i32 = 3;
 
@@ -57,7 +57,7 @@ fn failure_rules() -> Vec<PodFailurePolicyRule> {
             on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
                 container_name: Some(CONTAINER.into()),
                 operator: "In".into(),
-                values: vec![EXIT_FATAL],
+                values: FINAL_EXITS.to_vec(),
             }),
             ..PodFailurePolicyRule::default()
         },

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Affinity, Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
@@ -87,6 +88,9 @@ fn container(input: &JobInput<'_>) -> Container {
         args.extend(["--targets", TARGETS_PATH]);
         mounts.push((TARGETS_VOLUME, TARGETS_PATH));
     }
+    // As long as an armed shard waits: the operator plans a shard as soon as it runs, unless the run has begun without it.
+    let idle_limit = Duration::from_nanos(input.spec.plan.limits.armed_nanoseconds).as_secs().to_string();
+    args.extend(["--idle-limit", idle_limit.as_str()]);
     Container {
         name: CONTAINER.into(),
         image: Some(input.image.to_owned()),

@@ -64,7 +64,7 @@ fn the_job_is_the_settled_one() {
     assert_eq!(rules[0]["action"], "Ignore");
     assert_eq!(rules[0]["onPodConditions"], json!([{"type": "DisruptionTarget", "status": "True"}]));
     assert_eq!(rules[1]["action"], "FailIndex");
-    assert_eq!(rules[1]["onExitCodes"], json!({"containerName": "loadgen", "operator": "In", "values": [64]}));
+    assert_eq!(rules[1]["onExitCodes"], json!({"containerName": "loadgen", "operator": "In", "values": [64, 76]}));
     assert_eq!(rules.as_array().unwrap().len(), 2);
     let template = &spec["template"];
     assert_eq!(template["metadata"]["labels"][BENCHMARK_LABEL], "cart");
@@ -120,7 +120,15 @@ fn credentials_are_mounted_and_nowhere_else() {
     assert_eq!(at(&job, "/volumes/0/secret"), &json!({"secretName": "cart-89abcdef", "defaultMode": 0o440}));
     assert_eq!(
         at(&job, "/containers/0/args"),
-        &json!(["shard", "--identity", "/etc/redisbench/identity", "--targets", "/etc/redisbench/targets"])
+        &json!([
+            "shard",
+            "--identity",
+            "/etc/redisbench/identity",
+            "--targets",
+            "/etc/redisbench/targets",
+            "--idle-limit",
+            "600"
+        ])
     );
     assert_eq!(
         at(&job, "/containers/0/volumeMounts/1"),
@@ -128,7 +136,10 @@ fn credentials_are_mounted_and_nowhere_else() {
     );
     let without = job_of(json!({"spec": {"targets": [
         {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}]}}));
-    assert_eq!(at(&without, "/containers/0/args"), &json!(["shard", "--identity", "/etc/redisbench/identity"]));
+    assert_eq!(
+        at(&without, "/containers/0/args"),
+        &json!(["shard", "--identity", "/etc/redisbench/identity", "--idle-limit", "600"])
+    );
     assert_eq!(at(&without, "/volumes").as_array().unwrap().len(), 1);
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -25,6 +26,9 @@ use crate::driver;
 const PORT: u16 = 7379;
 /// The shard's index, as a label of its pod.
 pub const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
+
+/// How long a shard waits for a plan: the default of the load generator.
+const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// Concurrent reports of exited shards.
 const REPORTS: usize = 16;
@@ -88,7 +92,7 @@ impl Farm {
         let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
         // The target has no secrets.
         let mounts = Mounts { targets: PathBuf::new() };
-        let settings = Settings { identity, mounts, workers: 1, spawn: driver::spawn };
+        let settings = Settings { identity, mounts, workers: 1, idle_limit: IDLE_LIMIT, spawn: driver::spawn };
         let terminated = CancellationToken::new();
         self.shards.insert(uid, terminated.clone());
         let (pods, name) = (Api::<Pod>::namespaced(self.client.clone(), &namespace(pod)), pod.name_any());

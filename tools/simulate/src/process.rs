@@ -17,6 +17,9 @@ use crate::world::{World, lock};
 /// All processes, past and present, by address. Addresses are not reused.
 pub type Processes = BTreeMap<IpAddr, Process>;
 
+/// `--idle-limit` of the Job: no prepare timeout of a scenario is longer.
+const IDLE_NANOSECONDS: u64 = 600 * 1_000_000_000;
+
 /// The event of a load that stopped because no call came.
 pub const UNATTENDED: &str = "load stopped unattended";
 
@@ -68,7 +71,7 @@ impl World {
             run: run.to_owned(),
             shard,
             incarnation: incarnation.to_owned(),
-            trial: Trial::new(run, shard, 0),
+            trial: Trial::new(run, shard, 0, IDLE_NANOSECONDS),
             engine: None,
             offset,
             drift,
@@ -80,7 +83,7 @@ impl World {
             exited: None,
             forsaken: false,
         };
-        process.trial = Trial::new(run, shard, process.clock(self.now()));
+        process.trial = Trial::new(run, shard, process.clock(self.now()), IDLE_NANOSECONDS);
         self.tell(format_args!("shard {shard} {incarnation} starts"));
         lock(&self.processes).insert(address, process);
         self.keep_limits(address);

@@ -9,9 +9,6 @@ use crate::control::exit::Exit;
 /// mistake in the manifest within a minute.
 pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
 
-/// How long a shard without a plan waits for contact. In a large Job, the first pods may start long before the last.
-pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
-
 /// The name of the limit that turns a lasting obstacle into a failure.
 const OBSTACLE: &str = "the same error for too long";
 
@@ -80,7 +77,9 @@ impl Trial {
             self.unattended_end = self.end().unwrap_or_default();
             return vec![Action::Stop];
         }
-        self.exit(Exit::LimitPassed(limit))
+        // Without a measurement, the shard may still take part in an attempt or trial that follows.
+        let has_started = self.accepted.is_some() && self.phase != (Phase::Finished { measured: false });
+        self.exit(if has_started { Exit::Abandoned(limit) } else { Exit::LimitPassed(limit) })
     }
 
     /// Keeps the failure for the conductor. The limit on missing contact counts from here, whenever the last call was.
@@ -104,7 +103,7 @@ impl Trial {
     fn limit(&self) -> Option<(u64, &'static str)> {
         let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
         let Some((plan, _)) = &self.plan else {
-            return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no call from the conductor"));
+            return Some((without_contact(self.idle_nanoseconds), "no plan and no call from the conductor"));
         };
         let limits = plan.limits;
         let armed = self.armed_since.map(|since| {

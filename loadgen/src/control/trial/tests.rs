@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use redisbench_wire::plan::{Preload, TrialPlan};
 
-use super::progress::{IDLE_LIMIT_NANOSECONDS, PATIENCE_NANOSECONDS};
+use super::progress::PATIENCE_NANOSECONDS;
 use super::*;
 use crate::sample::{SECOND, plan};
 
@@ -27,11 +27,12 @@ fn failure(reason: FailureReason) -> ShardFailure {
     ShardFailure { reason, message: "why".into() }
 }
 
+const IDLE_NANOSECONDS: u64 = 900 * SECOND;
 const ALL: Event = Event::Connected { ready: 4, wanted: 4 };
 const SOME: Event = Event::Connected { ready: 3, wanted: 4 };
 
 fn idle() -> Trial {
-    Trial::new("run", 1, 0)
+    Trial::new("run", 1, 0, IDLE_NANOSECONDS)
 }
 
 /// Armed by its connections alone.
@@ -322,6 +323,7 @@ fn exit_codes_tell_the_job_what_to_do() {
     assert_eq!(code(FailureReason::Unreachable), 64);
     assert_eq!(code(FailureReason::Internal), 70);
     assert_eq!(Exit::LimitPassed("x").code(), 75);
+    assert_eq!(Exit::Abandoned("x").code(), 76);
     assert_eq!(Exit::Terminated.code(), 75);
 }
 
@@ -431,17 +433,34 @@ fn a_target_that_was_there_is_given_as_long_as_an_armed_shard() {
 
 #[test]
 fn every_limit_ends_the_process() {
+    let rearmed = || {
+        let mut trial = running();
+        trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)).unwrap();
+        trial
+    };
+    let drained = || {
+        let mut trial = finished();
+        trial.drain(2 * SECOND, order(0)).unwrap();
+        trial
+    };
+    // With the exit code: a shard that holds a start must not be replaced.
     let cases = [
-        (idle(), IDLE_LIMIT_NANOSECONDS),
-        (preparing(), 600 * SECOND),
-        (armed(), 600 * SECOND),
-        (running(), 61 * SECOND),
-        (finished(), 502 * SECOND),
+        (idle(), IDLE_NANOSECONDS, 75),
+        (preparing(), 600 * SECOND, 75),
+        (armed(), 600 * SECOND, 75),
+        (running(), 61 * SECOND, 76),
+        (finished(), 502 * SECOND, 76),
+        (rearmed(), 600 * SECOND, 75),
+        (drained(), 502 * SECOND, 75),
     ];
-    for (mut trial, limit) in cases {
+    for (mut trial, limit, code) in cases {
         assert_eq!(trial.deadline(), Some(limit));
         assert_eq!(trial.tick(limit - 1), []);
-        assert!(matches!(trial.tick(limit)[..], [Action::Exit(Exit::LimitPassed(_))]));
+        let actions = trial.tick(limit);
+        let [Action::Exit(exit @ (Exit::LimitPassed(_) | Exit::Abandoned(_)))] = &actions[..] else {
+            panic!("{actions:?}");
+        };
+        assert_eq!(exit.code(), code, "{trial:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
-use crate::build::{BENCHMARK_LABEL, CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES, RUN_LABEL};
+use crate::build::{BENCHMARK_LABEL, CONTAINER, CONTROL_PORT, FINAL_EXITS, RETRIES, RUN_LABEL};
 use crate::controller::observed::JobView;
 
 /// The label with a pod's index in an Indexed Job.
@@ -170,10 +170,10 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     }
 }
 
-/// Three retries per index, and none after the exit code for errors that a retry cannot fix.
+/// Three retries per index, and none after an exit code that says that a retry cannot help.
 fn will_retry(pod: &Pod) -> bool {
     let failures = pod.annotations().get(FAILURES_ANNOTATION).and_then(|count| count.parse::<i32>().ok()).unwrap_or(0);
-    terminated(pod).is_none_or(|end| end.exit_code != EXIT_FATAL) && failures < RETRIES
+    terminated(pod).is_none_or(|end| !FINAL_EXITS.contains(&end.exit_code)) && failures < RETRIES
 }
 
 fn node(pod: &Pod) -> &str {

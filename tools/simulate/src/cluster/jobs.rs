@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use http::Method;
+use redisbench_loadgen::control::exit::ABANDONED;
+use redisbench_testkit::status::list;
 use serde_json::{Value, json};
 
 use super::{Cluster, Kind, address_of};
@@ -11,8 +13,13 @@ use crate::world::{World, lock};
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const RETRIES: u32 = 3;
-/// The exit code that is not retried.
-const FATAL: i64 = 64;
+
+/// Whether the Job's policy gives up the index of a pod that ended with this exit code.
+fn fails_index(job: &Value, code: i64) -> bool {
+    let is_listed = |rule: &Value| list(&rule["onExitCodes"]["values"]).iter().any(|listed| *listed == code);
+    let rules = list(&job["spec"]["podFailurePolicy"]["rules"]).iter();
+    rules.filter(|rule| rule["action"] == "FailIndex").any(is_listed)
+}
 
 impl World {
     /// The reactions to a served write.
@@ -154,7 +161,11 @@ impl World {
                 }
                 let failures = cluster.failures.entry((uid.clone(), index)).or_default();
                 *failures += 1;
-                if code == Some(FATAL) || *failures > RETRIES {
+                let is_final = code.is_some_and(|code| fails_index(job, code));
+                self.check(is_final || code != Some(ABANDONED.into()), || {
+                    format!("shard {index} gave up a started trial, and is replaced")
+                });
+                if is_final || *failures > RETRIES {
                     cluster.given_up.insert((uid.clone(), index));
                     tried_again = false;
                     over += 1;

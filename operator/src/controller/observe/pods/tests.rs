@@ -174,6 +174,10 @@ fn what_ended_a_pod_is_told_and_whether_another_comes() {
     );
     let mut third_retry = failed(0, "a", 1, "Error");
     third_retry["metadata"]["annotations"] = json!({FAILURES_ANNOTATION: "3"});
+    assert_eq!(
+        seen(1, &job(), &[failed(0, "a", 76, "Error")]),
+        [gone("pod a on node n1: exit code 76: last words", false)]
+    );
     assert_eq!(seen(1, &job(), &[third_retry]), [gone("pod a on node n1: exit code 1: last words", false)]);
     let over = JobView { ended: Some("its Job has ended: Failed".into()), ..job() };
     assert_eq!(
