@@ -145,6 +145,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         taken_nanoseconds: start + 11 * SECOND,
         stage: Stage::Done,
         aborted: false,
+        terminated: false,
         window: Window {
             start_nanoseconds: start,
             first_due_nanoseconds: start,

@@ -17,6 +17,7 @@ pub mod trial;
 pub use descriptors::raise_open_files;
 pub use identity::{Credential, CredentialError, Identity};
 pub use shard::Settings;
+pub use trial::ProcessLimits;
 
 pub use crate::target::Mounts;
 

@@ -15,7 +15,7 @@ use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 
 use crate::control::driver::Spawn;
-use crate::control::{Credential, CredentialError, Identity, Mounts, Settings, exit, run};
+use crate::control::{Credential, CredentialError, Identity, Mounts, ProcessLimits, Settings, exit, run};
 use crate::engine::available_workers;
 
 /// The options of the subcommand `shard`.
@@ -49,6 +49,9 @@ pub struct ShardArguments {
     /// Exit after this time without a plan and without a call
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     idle_limit: u32,
+    /// After SIGTERM, stop the load and keep what was measured for this time; 0 exits at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    stay: u32,
     /// Write the listening address to this file once the port is open
     #[arg(long, value_name = "FILE")]
     port_file: Option<PathBuf>,
@@ -87,13 +90,14 @@ impl ShardArguments {
         if let Some(path) = &self.port_file {
             write_addresses(path, &[address]).with_context(|| format!("failed to write {}", path.display()))?;
         }
+        let seconds = |count: u32| Duration::from_secs(count.into());
         let workers = self.workers.unwrap_or_else(available_workers).clamp(1, limits::WORKERS);
         info!(%address, run = self.run, shard = self.index, workers, "waiting for a plan");
         let settings = Settings {
             identity: Identity { run: self.run, index: self.index, incarnation: self.incarnation, host: self.host },
             mounts: Mounts { targets: self.targets },
             workers,
-            idle_limit: Duration::from_secs(self.idle_limit.into()),
+            limits: ProcessLimits { idle: seconds(self.idle_limit), leaving: seconds(self.stay) },
             spawn,
         };
         Ok(run(settings, credential, listener, terminated).await.code())

@@ -262,6 +262,7 @@ fn snapshots() -> Vec<Vec<u8>> {
         taken_nanoseconds: 30_000_000_000,
         stage: Stage::Done,
         aborted: false,
+        terminated: false,
         window: Window {
             start_nanoseconds: 10_000_000_000,
             first_due_nanoseconds: 10_000_000_000,

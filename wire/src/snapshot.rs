@@ -30,6 +30,9 @@ pub struct Snapshot {
     pub stage: Stage,
     /// Whether the trial was stopped before its planned end.
     pub aborted: bool,
+    /// Whether the process was told to terminate while the load ran, so that it stopped the load and exits soon.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub terminated: bool,
     /// The times of the trial on the shard's monotonic clock.
     pub window: Window,
     /// The measured requests.
@@ -76,6 +79,13 @@ pub struct Snapshot {
     /// INFO of the target's servers. Only from shard 0, and only if the plan asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<ServerStats>,
+}
+
+impl Snapshot {
+    /// Whether the load ended early because the process was told to terminate.
+    pub fn is_cut_short(&self) -> bool {
+        self.aborted && self.terminated
+    }
 }
 
 /// The stage of a trial.

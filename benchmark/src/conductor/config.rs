@@ -145,6 +145,12 @@ pub enum ShardPresence {
     Queued,
     /// Running according to the platform, and reachable at this endpoint.
     Present(Endpoint),
+    /// Its process was told to terminate. It has stopped its load, and serves what it measured until it exits, at most [`GRACE_PERIOD`].
+    Leaving {
+        endpoint: Endpoint,
+        /// Eviction or deletion.
+        why: String,
+    },
     /// The process has ended without a release.
     Gone {
         /// Exit code, eviction or deletion.
@@ -155,6 +161,27 @@ pub enum ShardPresence {
     /// Exited with 0 after its release.
     Done,
 }
+
+impl ShardPresence {
+    /// Where it can be called.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match self {
+            Self::Present(endpoint) | Self::Leaving { endpoint, .. } => Some(endpoint),
+            Self::Absent { .. } | Self::Queued | Self::Gone { .. } | Self::Done => None,
+        }
+    }
+
+    /// Present if it can be called.
+    pub fn while_reachable(self) -> Self {
+        match self {
+            Self::Leaving { endpoint, .. } => Self::Present(endpoint),
+            other => other,
+        }
+    }
+}
+
+/// The longest time between telling a process to terminate and killing it.
+pub const GRACE_PERIOD: Duration = Duration::from_secs(30);
 
 /// Why a shard is [`ShardPresence::Queued`].
 pub const QUEUED: &str = "its Job is suspended, as by a queue that has not admitted it";

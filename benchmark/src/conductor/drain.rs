@@ -130,7 +130,9 @@ fn has_plan(conductor: &Conductor, ask: &Ask, state: &ShardState) -> bool {
 /// A process that is about to be replaced keeps its connections until it has ended.
 fn leaving(presence: &[ShardPresence]) -> Option<String> {
     let mut leaving = presence.iter().enumerate().filter_map(|(shard, presence)| match presence {
-        ShardPresence::Gone { why, replaced: true } => Some(format!("shard {shard}: {why}; not replaced yet")),
+        ShardPresence::Gone { why, replaced: true } | ShardPresence::Leaving { why, .. } => {
+            Some(format!("shard {shard}: {why}; not replaced yet"))
+        }
         _ => None,
     });
     leaving.next()

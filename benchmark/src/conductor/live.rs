@@ -260,7 +260,7 @@ mod tests {
             run_queue_nanoseconds: 5,
             ..Generator::default()
         };
-        shard.keep(snapshot);
+        shard.keep(snapshot, Duration::ZERO);
         let ShardProcessors { host, processors, load_nanoseconds, waited_nanoseconds, .. } =
             live_shard(&shard, &(0..0)).processors;
         assert_eq!((host.as_str(), processors, load_nanoseconds, waited_nanoseconds), ("n1", 4, 9, 5));

@@ -57,6 +57,8 @@ pub struct Measure {
     /// A standing may have changed since.
     changed: bool,
     known_lost: u32,
+    /// When the first process that was told to terminate has ended.
+    leaves_by: Option<Duration>,
 }
 
 impl Measure {
@@ -80,6 +82,7 @@ impl Measure {
             counts: ShardCounts::default(),
             changed: true,
             known_lost: 0,
+            leaves_by: None,
         }
     }
 
@@ -102,7 +105,13 @@ impl Measure {
             self.stood_still += late.min(now.saturating_sub(end));
         }
         if conductor.news {
-            conductor.observe_presence_after_start();
+            for index in conductor.observe_presence_after_start() {
+                self.poll_now(now, index);
+            }
+            self.changed = true;
+        }
+        if self.leaves_by.is_some_and(|at| now >= at) {
+            conductor.shards.iter_mut().for_each(|shard| shard.has_left(now));
             self.changed = true;
         }
         // A rough start may have become precise in the meantime.
@@ -113,6 +122,7 @@ impl Measure {
         }
         if std::mem::take(&mut self.changed) {
             self.counts = shards::count(&conductor.shards);
+            self.leaves_by = conductor.leaves_by();
         }
         if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
             conductor.check_stopped()?;
@@ -148,6 +158,9 @@ impl Measure {
             }
         }
         self.publish_counts(conductor);
+        if let Some(at) = self.leaves_by {
+            conductor.out.wake_by(at);
+        }
         conductor.out.wake_by(if self.order.is_none() { self.publish_at.min(give_up_at) } else { give_up_at });
         Ok(None)
     }
@@ -185,6 +198,15 @@ impl Measure {
         }
         if let Some((at, _)) = self.due.first() {
             conductor.out.wake_by(*at);
+        }
+    }
+
+    /// Makes the shard due, unless it is being polled: its process serves its result for a short time only.
+    fn poll_now(&mut self, now: Duration, index: usize) {
+        let before = self.due.len();
+        self.due.retain(|(_, other)| *other != index);
+        if self.due.len() < before {
+            self.due.insert((now, index));
         }
     }
 
@@ -226,8 +248,9 @@ impl Measure {
                     return Ok(None);
                 }
                 let silent = matches!(&snapshot, Err(CallError::Unreachable(how)) if how.is_silence());
-                let (stood_still, unheard) = (shard.stands_still, shard.unheard);
+                let (stood_still, unheard, leaving) = (shard.stands_still, shard.unheard, shard.leaving.is_some());
                 at_once = conductor.take_snapshot(index, detail, snapshot, (sent, received));
+                self.changed |= conductor.shards[index].leaving.is_some() != leaving;
                 let asks = refusal.is_some() || (!silent && (unheard || (stood_still && !at_once)));
                 if asks && conductor.shards[index].standing == Standing::Running {
                     conductor.call(index, Call::State);
@@ -280,7 +303,7 @@ fn due_at(conductor: &Conductor, index: usize, at: Duration) -> Duration {
 }
 
 fn is_aborted(shard: &Shard) -> bool {
-    shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)
+    shard.snapshot.as_ref().is_some_and(|kept| kept.aborted && !kept.terminated)
 }
 
 /// The shard's load ended without an order of this conductor. The others must not go on against a target that gets less load than was asked for.
@@ -351,16 +374,28 @@ impl Conductor {
         shard.observe_state_after_start(state, self.attempt)
     }
 
-    /// Marks shards as lost that the platform reports as gone.
-    fn observe_presence_after_start(&mut self) {
-        let seen = self.seen();
-        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
-            if shard.observe_after_start(presence)
+    /// Marks shards as lost that the platform reports as gone. Returns those that are newly being terminated.
+    fn observe_presence_after_start(&mut self) -> Vec<usize> {
+        let (now, seen) = (self.now, self.seen());
+        let mut leaving = Vec::new();
+        for (index, (shard, presence)) in self.shards.iter_mut().zip(&seen).enumerate() {
+            let stayed = shard.leaving.is_none();
+            if shard.observe_after_start(presence, now)
                 && let Standing::Lost(why) = &shard.standing
             {
                 tracing::warn!(shard = shard.index(), why, "shard lost");
             }
+            if stayed && shard.leaving.is_some() {
+                leaving.push(index);
+            }
         }
+        leaving
+    }
+
+    /// When the first process of a running shard has ended that was told to terminate.
+    fn leaves_by(&self) -> Option<Duration> {
+        let running = self.shards.iter().filter(|shard| shard.standing == Standing::Running);
+        running.filter_map(|shard| shard.leaving.as_ref().map(|leaving| leaving.until)).min()
     }
 
     /// Marks shards as lost that have no final snapshot by the collect timeout.
@@ -449,9 +484,9 @@ impl Conductor {
     }
 
     /// Shard 0 reads the servers' counters when its full snapshot is requested. So it is asked only once the load of the other shards has
-    /// ended, or should have ended long ago.
+    /// ended, or should have ended long ago. If its process ends, there is no later time.
     fn is_its_turn(&self, index: usize) -> bool {
-        if index != 0 || !self.config.plan.measurement.server_stats {
+        if index != 0 || !self.config.plan.measurement.server_stats || self.shards[0].leaving.is_some() {
             return true;
         }
         let over = |shard: &Shard| shard.standing != Standing::Running || shard.is_done();

@@ -47,7 +47,8 @@ pub use crate::api::status::ShardCounts;
 
 pub use calls::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 pub use config::{
-    ConductorConfig, ConductorLimits, Control, Journal, JournalError, QUEUED, ShardPresence, StartRecord, WallClock,
+    ConductorConfig, ConductorLimits, Control, GRACE_PERIOD, Journal, JournalError, QUEUED, ShardPresence, StartRecord,
+    WallClock,
 };
 pub use driver::conduct;
 pub use polled::PolledShards;

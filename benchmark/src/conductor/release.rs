@@ -28,10 +28,8 @@ pub async fn release<C: ShardCalls>(epoch: u64, calls: Arc<C>, mut presence: wat
         if seen.iter().all(over) {
             return;
         }
-        let present = seen.into_iter().filter_map(|shard| match shard {
-            ShardPresence::Present(endpoint) if !released.contains(&endpoint.incarnation) => Some(endpoint),
-            _ => None,
-        });
+        let present = seen.iter().filter_map(ShardPresence::endpoint);
+        let present = present.filter(|endpoint| !released.contains(&endpoint.incarnation)).cloned();
         let replies = call_all(Arc::clone(&calls), present.collect(), Call::Release(EpochRequest { epoch })).await;
         // A shard that has just exited no longer answers. The platform's report decides.
         if replies.iter().any(|(_, reply)| reply.as_ref().is_err_and(CallError::is_stale_epoch)) {

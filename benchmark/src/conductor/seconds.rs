@@ -63,7 +63,10 @@ impl Course {
 
 /// The whole seconds in which all shards measure, as far as reported.
 pub fn measured(shards: &[Shard]) -> Option<Range<u32>> {
-    let snapshots = shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    // A shard that was cut short does not end the measurement of the others.
+    let all_cut = shards.iter().all(Shard::is_cut_short);
+    let measuring = shards.iter().filter(|shard| all_cut || !shard.is_cut_short());
+    let snapshots = measuring.filter_map(|shard| shard.snapshot.as_ref());
     let begun = snapshots.filter(|snapshot| snapshot.window.start_nanoseconds > 0);
     let (mut start, mut end) = (None, u32::MAX);
     for snapshot in begun {

@@ -54,6 +54,11 @@ impl Conductor {
         if let Some(why) = torn(&self.shards) {
             return Settled::Torn(why);
         }
+        // It has no load any more, and would refuse.
+        let leaves = |shard: &Shard| shard.standing == Standing::Running && shard.leaving.is_some();
+        if self.shards.iter().any(leaves) {
+            return Settled::Fine;
+        }
         let warm = warming_up(&self.shards).filter(|_| self.settled_at.is_none());
         let settled = warm.is_some_and(|warm| settled(self.course.history(), warm));
         let Some(start_at) = self.start_at.filter(|_| settled && !self.start_is_rough) else {

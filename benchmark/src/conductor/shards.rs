@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
-use redisbench_wire::snapshot::{Snapshot, Stage, Window};
+use redisbench_wire::snapshot::{Series, Snapshot, Stage, Window};
 use redisbench_wire::{ClockReading, Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::{ClockEstimate, nanoseconds};
 use super::event::Answered;
 use super::held::Held;
 use super::intervals::planned_length;
-use super::{Endpoint, Failure, QUEUED, Reply, ShardCounts, ShardPresence, Unreachable, reason};
+use super::{Endpoint, Failure, GRACE_PERIOD, QUEUED, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 use crate::measurement::parts::OwnLatency;
 
 /// Reason for a lost shard whose process is not the one that was started.
 pub const REPLACED: &str = "its process was replaced by another";
+
+/// Reason for a lost shard that stopped because of a signal, as long as the platform has not reported why.
+const TERMINATED: &str = "its process was told to terminate";
 
 /// State of a shard as far as the conductor knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,15 @@ pub enum Standing {
     Failed(ShardFailure),
     /// After the start: its measurements from here on are unknown.
     Lost(String),
+}
+
+/// A process that was told to terminate, and still serves what it measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// As the platform reports it. None before that.
+    pub why: Option<String>,
+    /// Since the conductor began. It has ended by then.
+    pub until: Duration,
 }
 
 #[derive(Debug)]
@@ -69,6 +81,8 @@ pub struct Shard {
     pub unacknowledged: bool,
     /// Counts as running because a start was recorded; it has not confirmed yet that it accepted.
     pub unheard: bool,
+    /// Set while its process ends.
+    pub leaving: Option<Leaving>,
 }
 
 impl Shard {
@@ -125,6 +139,7 @@ impl Shard {
             first_send: None,
             unacknowledged: false,
             unheard: false,
+            leaving: None,
         }
     }
 
@@ -139,8 +154,19 @@ impl Shard {
     pub fn observe_before_start(&mut self, presence: &ShardPresence) -> Result<(), String> {
         match presence {
             // The failure that the shard reported explains more than its process's exit.
-            ShardPresence::Absent { .. } | ShardPresence::Queued | ShardPresence::Gone { .. } | ShardPresence::Done
+            ShardPresence::Absent { .. }
+            | ShardPresence::Queued
+            | ShardPresence::Leaving { .. }
+            | ShardPresence::Gone { .. }
+            | ShardPresence::Done
                 if matches!(self.standing, Standing::Failed(_)) =>
+            {
+                Ok(())
+            }
+            // It exits as soon as it is told to give up the attempt, and its replacement comes only then.
+            ShardPresence::Leaving { endpoint, .. }
+                if self.standing == Standing::MustRearm
+                    && self.endpoint.as_ref().is_some_and(|known| known.incarnation == endpoint.incarnation) =>
             {
                 Ok(())
             }
@@ -160,7 +186,7 @@ impl Shard {
                 self.leave(Some(QUEUED.to_owned()));
                 Ok(())
             }
-            ShardPresence::Gone { why, replaced: true } => {
+            ShardPresence::Leaving { why, .. } | ShardPresence::Gone { why, replaced: true } => {
                 self.leave(Some(why.clone()));
                 Ok(())
             }
@@ -175,26 +201,64 @@ impl Shard {
     }
 
     /// Applies the platform's report after the start. A replacement never joins a started trial, and a process that has ended is lost even
-    /// if calls still succeed. Returns whether the shard was lost just now.
-    pub fn observe_after_start(&mut self, presence: &ShardPresence) -> bool {
+    /// if calls still succeed. One that is being terminated is not lost yet. Returns whether the shard was lost just now.
+    pub fn observe_after_start(&mut self, presence: &ShardPresence, now: Duration) -> bool {
         if self.standing != Standing::Running {
             return false;
         }
+        if let (Some(known), Some(endpoint)) = (&mut self.endpoint, presence.endpoint())
+            && known.incarnation == endpoint.incarnation
+        {
+            *known = endpoint.clone();
+            if let ShardPresence::Leaving { why, .. } = presence {
+                self.leaves(Some(why), now);
+            }
+            return false;
+        }
         let why = match presence {
-            ShardPresence::Present(endpoint) => match &mut self.endpoint {
-                Some(known) if known.incarnation == endpoint.incarnation => {
-                    *known = endpoint.clone();
-                    return false;
-                }
-                _ => REPLACED.to_owned(),
-            },
+            ShardPresence::Present(_) | ShardPresence::Leaving { .. } => REPLACED.to_owned(),
             ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
             ShardPresence::Queued => QUEUED.to_owned(),
-            ShardPresence::Gone { why, .. } => why.clone(),
+            // What ended it says more than its exit code.
+            ShardPresence::Gone { why, .. } => {
+                self.leaving.as_ref().and_then(|leaving| leaving.why.as_ref()).unwrap_or(why).clone()
+            }
             ShardPresence::Done => "it exited before its final snapshot was fetched".to_owned(),
         };
         self.standing = Standing::Lost(why);
         true
+    }
+
+    /// Its process was told to terminate.
+    fn leaves(&mut self, why: Option<&String>, now: Duration) {
+        let leaving = self.leaving.get_or_insert_with(|| Leaving { why: None, until: now + GRACE_PERIOD });
+        leaving.why = why.cloned().or(leaving.why.take());
+    }
+
+    /// Returns true if its load ended early because its process was told to terminate, according to the last snapshot.
+    pub fn is_cut_short(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(Snapshot::is_cut_short)
+    }
+
+    /// Its measurement was cut short, and its snapshot has all of it. Like any lost shard it takes no part in the common window, which would
+    /// end with it.
+    pub fn cut_short(&mut self) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.series = Series::default();
+        }
+        let why = self.leaving.as_ref().and_then(|leaving| leaving.why.as_deref());
+        self.standing = Standing::Lost(why.unwrap_or(TERMINATED).to_owned());
+    }
+
+    /// A running shard whose process has ended by now is lost.
+    pub fn has_left(&mut self, now: Duration) {
+        if self.standing == Standing::Running
+            && let Some(leaving) = self.leaving.as_ref().filter(|leaving| leaving.until <= now)
+        {
+            let why = leaving.why.as_deref().unwrap_or(TERMINATED);
+            tracing::warn!(shard = self.plan.shard, why, "shard lost");
+            self.standing = Standing::Lost(why.to_owned());
+        }
     }
 
     /// Applies the shard's own state while it prepares.
@@ -260,8 +324,11 @@ impl Shard {
     }
 
     /// Replaces the kept snapshot.
-    pub fn keep(&mut self, mut snapshot: Snapshot) {
+    pub fn keep(&mut self, mut snapshot: Snapshot, now: Duration) {
         self.seconds.take(std::mem::take(&mut snapshot.timeline));
+        if snapshot.terminated {
+            self.leaves(None, now);
+        }
         self.snapshot = Some(snapshot);
         self.note_first_send();
     }
@@ -298,6 +365,7 @@ impl Shard {
         self.first_send = None;
         self.clock = None;
         self.unheard = false;
+        self.leaving = None;
     }
 }
 

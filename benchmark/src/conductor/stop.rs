@@ -170,13 +170,13 @@ impl Conductor {
 
     /// Shards that appeared since the last check may hold a plan and need the abort, too.
     fn adopt_endpoints(&mut self) {
-        let seen = self.seen();
-        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+        let (now, seen) = (self.now, self.seen());
+        for (shard, presence) in self.shards.iter_mut().zip(seen) {
             if shard.standing == Standing::Running {
-                shard.observe_after_start(presence);
+                shard.observe_after_start(&presence, now);
             } else if !matches!(shard.standing, Standing::Finished | Standing::Failed(_) | Standing::Lost(_)) {
                 // A process that has ended needs no abort.
-                let _ = shard.observe_before_start(presence);
+                let _ = shard.observe_before_start(&presence.while_reachable());
             }
         }
     }

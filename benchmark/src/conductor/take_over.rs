@@ -72,9 +72,9 @@ impl TakeOver {
             match self.round.turn(conductor) {
                 Turn::Ask => {
                     let seen = conductor.seen();
-                    for (shard, presence) in conductor.shards.iter_mut().zip(&seen) {
+                    for (shard, presence) in conductor.shards.iter_mut().zip(seen) {
                         // Dials every process: only what it accepted shows whether it took part. Ended ones are judged with the others.
-                        let _ = shard.observe_before_start(presence);
+                        let _ = shard.observe_before_start(&presence.while_reachable());
                     }
                     for shard in (0..self.states.len()).filter(|shard| self.states[*shard].is_none()) {
                         conductor.call(shard, Call::Clock);
@@ -168,11 +168,13 @@ fn word(shard: &Shard, state: Option<&ShardState>, presence: &ShardPresence, att
         }
         (_, ShardPresence::Queued) => Word::NotTheSame(QUEUED.to_owned()),
         (_, ShardPresence::Done) => Word::NotTheSame("it exited before its final snapshot was fetched".to_owned()),
-        (None, ShardPresence::Present(_)) => Word::Silent,
-        (Some(state), ShardPresence::Present(_)) if state.phase == ShardPhase::Failed => {
+        (None, ShardPresence::Present(_) | ShardPresence::Leaving { .. }) => Word::Silent,
+        (Some(state), ShardPresence::Present(_) | ShardPresence::Leaving { .. })
+            if state.phase == ShardPhase::Failed =>
+        {
             Word::Failed(failure_of(state.failure.clone()))
         }
-        (Some(state), ShardPresence::Present(_)) => match state.accepted {
+        (Some(state), ShardPresence::Present(_) | ShardPresence::Leaving { .. }) => match state.accepted {
             Some(start) if shard.accepted(state, attempt) => Word::Accepted(start),
             _ if state.phase == ShardPhase::Idle => Word::NotTheSame(REPLACED.to_owned()),
             _ => Word::NotAccepted,

@@ -140,10 +140,8 @@ impl Conductor {
 
     /// Endpoints of all present shards with their places, whether this trial needs them or not.
     pub fn present(&self) -> impl Iterator<Item = (usize, Endpoint)> {
-        self.presence.iter().enumerate().filter_map(|(shard, presence)| match presence {
-            ShardPresence::Present(endpoint) => Some((shard, endpoint.clone())),
-            _ => None,
-        })
+        let places = self.presence.iter().enumerate();
+        places.filter_map(|(shard, presence)| Some((shard, presence.endpoint()?.clone())))
     }
 
     /// Notes what concerns every phase. Returns the event for the present one.
@@ -210,7 +208,7 @@ impl Conductor {
     pub fn keep(&mut self, index: usize, snapshot: Snapshot) {
         let shard = &mut self.shards[index];
         let before = shard.length();
-        shard.keep(snapshot);
+        shard.keep(snapshot, self.now);
         if shard.length() != before {
             self.longest = longest(&self.shards);
         }
@@ -268,10 +266,14 @@ impl Conductor {
         }
     }
 
-    /// The shard has finished: its snapshot is the final one. Merges and drops its histograms, unless there is memory to keep the final
-    /// snapshots of all shards, so that the full result has a record of each.
+    /// The shard's snapshot is the final one: it has finished, or is lost if its process was told to terminate before the end. Merges and
+    /// drops the histograms of a finished one, unless there is memory to keep the final snapshots of all shards, so that the full result has
+    /// a record of each.
     pub fn finish_shard(&mut self, index: usize) {
         let shard = &mut self.shards[index];
+        if shard.is_cut_short() {
+            return shard.cut_short();
+        }
         shard.standing = Standing::Finished;
         let bytes = shard.snapshot.as_ref().map_or(0, kept_bytes);
         if let Some(kept) = &mut self.kept {

@@ -76,9 +76,9 @@ impl Subject<'_> {
         match progress.stage {
             ConductStage::Preparing => {
                 let hindered = presence.iter().enumerate().find_map(|(shard, presence)| match presence {
-                    ShardPresence::Absent { why: Some(why) } | ShardPresence::Gone { why, .. } => {
-                        Some(format!("shard {shard}: {why}"))
-                    }
+                    ShardPresence::Absent { why: Some(why) }
+                    | ShardPresence::Leaving { why, .. }
+                    | ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
                     ShardPresence::Queued => Some(format!("shard {shard}: {QUEUED}")),
                     _ => None,
                 });

@@ -136,10 +136,11 @@ async fn snapshot(
                 .refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full, and from a second"));
         }
     };
-    let Sources { driver, servers, load_was_last } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
+    let sources = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
         Ok(Answered { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
+    let Sources { driver, servers, load_was_last, terminated } = sources;
     // The conductor asks shard 0 for the full snapshot after all load has ended, so the servers' counters are now final.
     if let (Some(servers), Detail::Full, true) = (&servers, detail, load_was_last) {
         // On a timeout the report on the servers is less complete.
@@ -148,6 +149,8 @@ async fn snapshot(
     match timeout(ANSWER / 2, driver.snapshot_since(detail, from)).await {
         Ok(Ok(mut snapshot)) => {
             snapshot.servers = servers.map(|servers| servers.report(detail));
+            // Read after the counters: whoever sees that the load was stopped sees why.
+            snapshot.terminated = terminated.is_cancelled();
             api.answer(Some(trial), &snapshot)
         }
         Ok(Err(error)) => {

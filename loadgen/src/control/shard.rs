@@ -14,6 +14,7 @@ use redisbench_wire::{CleanupState, Detail, FailureReason, Probe, ShardFailure, 
 use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
@@ -23,7 +24,7 @@ use super::driver::{Driver, Spawn};
 use super::exit::Exit;
 use super::identity::Identity;
 use super::spans::Exporter;
-use super::trial::{Action, Event, Trial};
+use super::trial::{Action, Event, ProcessLimits, Trial};
 use super::{descriptors, failure, probe};
 use crate::clock::timer_at;
 use crate::cluster::Topology;
@@ -50,8 +51,7 @@ pub struct Settings {
     pub mounts: Mounts,
     /// The most worker threads.
     pub workers: usize,
-    /// How long it waits for a plan without a call.
-    pub idle_limit: Duration,
+    pub limits: ProcessLimits,
     /// Starts the engine, or the client that a plan names.
     pub spawn: Spawn,
 }
@@ -84,6 +84,8 @@ pub struct Shard {
     servers: Option<ServerWatch>,
     /// Takes traced requests to their collector.
     exporter: Option<Exporter>,
+    /// Set before a load is stopped because the process was told to terminate. Snapshots look at it once they are taken.
+    terminated: CancellationToken,
     /// The last phase in the log.
     logged: ShardPhase,
     exit: Option<Exit>,
@@ -100,9 +102,8 @@ struct Search {
 
 impl Shard {
     pub fn new(settings: Settings) -> Self {
-        let idle_nanoseconds = u64::try_from(settings.idle_limit.as_nanos()).unwrap_or(u64::MAX);
         let Identity { run, index, .. } = &settings.identity;
-        let trial = Trial::new(run.as_str(), *index, monotonic_nanoseconds(), idle_nanoseconds);
+        let trial = Trial::new(run.as_str(), *index, monotonic_nanoseconds(), settings.limits);
         let ending = TaskTracker::new();
         // A closed tracker can be waited for, and still accepts new tasks.
         ending.close();
@@ -123,6 +124,7 @@ impl Shard {
             named: false,
             servers: None,
             exporter: None,
+            terminated: CancellationToken::new(),
             logged: ShardPhase::Idle,
             exit: None,
         }
@@ -139,7 +141,10 @@ impl Shard {
             }
             let deadline = self.trial.deadline();
             tokio::select! {
-                () = &mut terminated => self.observe(Event::Terminate),
+                () = &mut terminated, if !self.trial.is_leaving() => {
+                    info!("told to terminate");
+                    self.observe(Event::Terminate);
+                }
                 Some(call) = calls.recv() => self.answer(call),
                 Some(event) = when(self.driver_events.as_mut().map(mpsc::Receiver::recv)) => self.driver_event(event),
                 Some(finding) = when(self.search.as_mut().map(|look| look.findings.next())) => self.finding(finding),
@@ -343,6 +348,10 @@ impl Shard {
                 self.with_driver(|driver| driver.measure_from(from))?;
             }
             Action::Stop => self.with_driver(|driver| driver.abort())?,
+            Action::Leave => {
+                self.terminated.cancel();
+                self.with_driver(|driver| driver.abort())?;
+            }
             Action::Probe(instant) => self.begin_probe(instant),
             Action::Rearm => {
                 self.probing = None;

@@ -4,6 +4,7 @@
 //! Times are nanoseconds of the shard's monotonic clock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
@@ -65,6 +66,8 @@ pub enum Action {
     Measure(u64),
     /// Stop the load now. [`Event::LoadEnded`] follows.
     Stop,
+    /// Stop the load now, because the process was told to terminate. [`Event::LoadEnded`] follows.
+    Leave,
     /// Run the same load with half of the connections from this instant on. [`Event::Probed`] follows. Every other action ends it.
     Probe(u64),
     /// Stop any load and drop its measurement; keep the connections.
@@ -75,6 +78,15 @@ pub enum Action {
     Discard,
     /// End the process.
     Exit(Exit),
+}
+
+/// How long a process stays without a call, apart from the limits of its plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// Without a plan.
+    pub idle: Duration,
+    /// With a measurement, after a signal to terminate; zero to exit at once.
+    pub leaving: Duration,
 }
 
 /// The result of a call: its actions, or a refusal.
@@ -134,8 +146,9 @@ pub struct Trial {
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
-    /// How long a shard without a plan waits for contact.
-    idle_nanoseconds: u64,
+    limits: ProcessLimits,
+    /// When the process exits, once it was told to terminate.
+    leaves_at: Option<u64>,
     /// The planned end of a load that stopped because no call came. Its result is kept as if the load had gone on.
     unattended_end: u64,
     /// When the shard first became ready to start, or when it last ceased to be because a connection broke.
@@ -143,9 +156,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A shard that waits this long for a plan without a call.
-    pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64, idle_nanoseconds: u64) -> Self {
-        Self { run: run.into(), index, last_contact: now, idle_nanoseconds, ..Self::default() }
+    pub fn new(run: impl Into<Arc<str>>, index: u32, now: u64, limits: ProcessLimits) -> Self {
+        Self { run: run.into(), index, last_contact: now, limits, ..Self::default() }
     }
 
     /// The state that the conductor reads.
@@ -183,6 +195,11 @@ impl Trial {
         matches!(self.phase, Phase::Preparing(_) | Phase::Armed | Phase::Running { .. })
     }
 
+    /// True once the process was told to terminate and stays for its result.
+    pub fn is_leaving(&self) -> bool {
+        self.leaves_at.is_some()
+    }
+
     /// True if nothing was sent since the load, so that the servers' counters belong to the load.
     pub fn load_was_last(&self) -> bool {
         self.probe.is_none() && self.cleanup.is_none()
@@ -212,6 +229,9 @@ impl Trial {
             if !matches!(self.phase, Phase::Finished { .. }) || trial < present.trial {
                 return Err(self.wrong_phase(&format!("trial {trial} cannot follow trial {} now", present.trial)));
             }
+        }
+        if self.is_leaving() {
+            return Err(self.wrong_phase(&format!("trial {trial} cannot begin, because the process terminates")));
         }
         let plan = request.plan.part(&self.run, trial, self.index);
         self.plan = Some((plan.clone(), request.hash));
@@ -300,6 +320,10 @@ impl Trial {
             return Ok(Vec::new());
         }
         self.closed_attempt = self.closed_attempt.max(request.attempt.or(present).unwrap_or(0));
+        if self.is_leaving() && request.then == AbortThen::Rearm {
+            // Its replacement comes only once it has exited.
+            return Ok(self.exit(Exit::Terminated));
+        }
         match (self.phase.clone(), request.then) {
             (Phase::Running { stopping }, AbortThen::Stop) => {
                 self.phase = Phase::Running { stopping: true };
@@ -382,6 +406,7 @@ impl Trial {
     pub fn drain(&mut self, now: u64, request: EpochRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         match self.phase {
+            Phase::Finished { .. } if self.is_leaving() => Ok(self.exit(Exit::Terminated)),
             Phase::Idle | Phase::Finished { measured: false } => Ok(Vec::new()),
             Phase::Finished { measured: true } => {
                 self.phase = Phase::Finished { measured: false };

@@ -154,6 +154,7 @@ pub fn merge(
         taken_nanoseconds,
         stage,
         aborted,
+        terminated: false,
         window,
         total,
         warmup: in_flight(all.warmup, warmup_backlog),

@@ -1,5 +1,7 @@
 //! Whole trials: the counts against the server's own, starts, aborts, limits, and the places where the password must not appear.
 
+use std::path::Path;
+
 use redisbench_testkit::log::is_timed;
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::histogram::Kind;
@@ -7,7 +9,7 @@ use redisbench_wire::plan::{Bound, TrialPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
-use crate::client::{Shard, eventually};
+use crate::client::{Shard, command, eventually};
 use crate::plans::{SECOND, authenticated, clustered, plan};
 
 /// A load that only a stop ends.
@@ -166,6 +168,25 @@ async fn a_signal_ends_the_load() {
     shard.terminate();
     assert_eq!(shard.exit_code().await, Some(75));
     assert_counters_are_logged(&shard);
+}
+
+#[tokio::test]
+async fn after_a_signal_a_shard_keeps_its_result_for_some_time() {
+    let redis = RedisServer::start(&[]);
+    let staying = |directory: &Path| {
+        let mut command = command(directory, "127.0.0.1:0");
+        command.args(["--stay", "3600"]);
+        command
+    };
+    let mut shard = Shard::start_by(None, &[], staying).await;
+    shard.prepared(&endless(plan(&redis.endpoint()))).await;
+    shard.begin(1).await;
+    assert!(!loaded(&shard).await.terminated);
+    shard.terminate();
+    let snapshot = shard.finished().await;
+    assert_balanced(&snapshot);
+    assert!(snapshot.is_cut_short() && snapshot.total.succeeded > 0, "{:?}", snapshot.total);
+    shard.ends_with(0).await;
 }
 
 fn assert_counters_are_logged(shard: &Shard) {

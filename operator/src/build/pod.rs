@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::spec::Placement;
 use redisbench_benchmark::api::target::TargetSecrets;
+use redisbench_benchmark::conductor::GRACE_PERIOD;
 use redisbench_benchmark::plan::Plan;
 
 use super::{CONTAINER, CONTROL_PORT, JobInput, RUN_LABEL, Run};
@@ -25,8 +26,8 @@ const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 const USER: i64 = 65532;
 /// Owner and group may read. The group is the pod's, because Secrets belong to root.
 const SECRET_MODE: i32 = 0o440;
-/// A shard stops its load immediately on SIGTERM.
-const GRACE_SECONDS: i64 = 5;
+/// Of the grace period, kept for the process to exit by itself.
+const EXIT_SECONDS: u64 = 2;
 
 pub(super) fn template(input: &JobInput<'_>) -> PodTemplateSpec {
     let user = &input.spec().shards.template;
@@ -73,7 +74,7 @@ fn spec(input: &JobInput<'_>) -> PodSpec {
             seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
             ..PodSecurityContext::default()
         }),
-        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        termination_grace_period_seconds: i64::try_from(GRACE_PERIOD.as_secs()).ok(),
         tolerations: Some(user.tolerations.clone()).filter(|list| !list.is_empty()),
         topology_spread_constraints: Some(spread(input)).filter(|list| !list.is_empty()),
         volumes: Some(volumes(input)),
@@ -90,7 +91,8 @@ fn container(input: &JobInput<'_>) -> Container {
     }
     // As long as an armed shard waits: the operator plans a shard as soon as it runs, unless the run has begun without it.
     let idle_limit = Duration::from_nanos(input.spec.plan.limits.armed_nanoseconds).as_secs().to_string();
-    args.extend(["--idle-limit", idle_limit.as_str()]);
+    let stay = GRACE_PERIOD.as_secs().saturating_sub(EXIT_SECONDS).to_string();
+    args.extend(["--idle-limit", idle_limit.as_str(), "--stay", stay.as_str()]);
     Container {
         name: CONTAINER.into(),
         image: Some(input.image.to_owned()),

@@ -74,6 +74,7 @@ fn the_job_is_the_settled_one() {
     assert_eq!(annotations["karpenter.sh/do-not-disrupt"], "true");
     for (pointer, value) in [
         ("/restartPolicy", json!("Never")),
+        ("/terminationGracePeriodSeconds", json!(30)),
         ("/automountServiceAccountToken", json!(false)),
         ("/enableServiceLinks", json!(false)),
         ("/containers/0/image", json!("loadgen:1")),
@@ -127,7 +128,9 @@ fn credentials_are_mounted_and_nowhere_else() {
             "--targets",
             "/etc/redisbench/targets",
             "--idle-limit",
-            "600"
+            "600",
+            "--stay",
+            "28"
         ])
     );
     assert_eq!(
@@ -138,7 +141,7 @@ fn credentials_are_mounted_and_nowhere_else() {
         {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}]}}));
     assert_eq!(
         at(&without, "/containers/0/args"),
-        &json!(["shard", "--identity", "/etc/redisbench/identity", "--idle-limit", "600"])
+        &json!(["shard", "--identity", "/etc/redisbench/identity", "--idle-limit", "600", "--stay", "28"])
     );
     assert_eq!(at(&without, "/volumes").as_array().unwrap().len(), 1);
 }

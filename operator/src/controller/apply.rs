@@ -33,6 +33,8 @@ use crate::client;
 const CALL: Duration = Duration::from_secs(15);
 /// Concurrent deletions of a run's pods. One by one, thousands would take longer than a reconciliation may.
 const DELETIONS: usize = 16;
+/// A shard that did not stop is killed after this time, in seconds.
+const STOP_SECONDS: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -229,16 +231,19 @@ impl Applier<'_> {
     pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
         let name = self.run.child_name();
         // Without its UID, which we may not read: the name is the run's own.
-        self.delete::<Secret>("Secret", &name, None).await?;
-        self.delete::<Job>("Job", &name, Some(job)).await
+        self.delete::<Secret>("Secret", &name, None, None).await?;
+        self.delete::<Job>("Job", &name, Some(job), None).await
     }
 
-    /// Deletes pods of shards, given by name and UID. A refused deletion does not keep the others from being tried.
+    /// Deletes pods of shards that did not stop, given by name and UID. No client waits for their results. A refused deletion does not keep
+    /// the others from being tried.
     ///
     /// # Errors
     /// The first refusal of the API server.
     pub async fn delete_pods(&self, pods: &[(String, String)]) -> Result<(), ApplyError> {
-        let deletions: Vec<_> = pods.iter().map(|(name, uid)| self.delete::<Pod>("Pod", name, Some(uid))).collect();
+        let stop = Some(STOP_SECONDS);
+        let deletions: Vec<_> =
+            pods.iter().map(|(name, uid)| self.delete::<Pod>("Pod", name, Some(uid), stop)).collect();
         let tried = stream::iter(deletions).buffer_unordered(DELETIONS);
         tried.fold(Ok(()), |all, one| ready(all.and(one))).await
     }
@@ -248,16 +253,18 @@ impl Applier<'_> {
     /// # Errors
     /// If the API server refuses.
     pub async fn delete_benchmark(&self) -> Result<(), ApplyError> {
-        self.delete::<RedisBenchmark>("RedisBenchmark", &self.run.benchmark, Some(&self.run.uid)).await
+        self.delete::<RedisBenchmark>("RedisBenchmark", &self.run.benchmark, Some(&self.run.uid), None).await
     }
 
-    async fn delete<K>(&self, kind: &str, name: &str, uid: Option<&str>) -> Result<(), ApplyError>
+    /// Without `grace` in seconds, a pod has its own grace period.
+    async fn delete<K>(&self, kind: &str, name: &str, uid: Option<&str>, grace: Option<u32>) -> Result<(), ApplyError>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let api: Api<K> = self.api();
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
+            grace_period_seconds: grace,
             preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
             ..DeleteParams::default()
         };

@@ -197,7 +197,9 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
             }
             // Creating children that exist shows whether the namespace still accepts objects. If it does not, deleted pods do not come
             // back.
-            let is_gone = |shard: &ShardPresence| matches!(shard, ShardPresence::Gone { replaced: true, .. });
+            let is_gone = |shard: &ShardPresence| {
+                matches!(shard, ShardPresence::Leaving { .. } | ShardPresence::Gone { replaced: true, .. })
+            };
             let job_stays = observed.job.as_ref().is_some_and(|job| !job.deleting);
             let may_not_come = observed.left_pods || observed.presence.iter().any(is_gone);
             if !started && (observed.job.is_none() || job_stays && may_not_come) {

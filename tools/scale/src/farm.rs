@@ -14,7 +14,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RUN_LABEL;
-use redisbench_loadgen::control::{Credential, Identity, Mounts, Settings, run};
+use redisbench_loadgen::control::{Credential, Identity, Mounts, ProcessLimits, Settings, run};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -27,8 +27,8 @@ const PORT: u16 = 7379;
 /// The shard's index, as a label of its pod.
 pub const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 
-/// How long a shard waits for a plan: the default of the load generator.
-const IDLE_LIMIT: Duration = Duration::from_secs(600);
+/// The defaults of the load generator.
+const LIMITS: ProcessLimits = ProcessLimits { idle: Duration::from_secs(600), leaving: Duration::ZERO };
 
 /// Concurrent reports of exited shards.
 const REPORTS: usize = 16;
@@ -92,7 +92,7 @@ impl Farm {
         let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
         // The target has no secrets.
         let mounts = Mounts { targets: PathBuf::new() };
-        let settings = Settings { identity, mounts, workers: 1, idle_limit: IDLE_LIMIT, spawn: driver::spawn };
+        let settings = Settings { identity, mounts, workers: 1, limits: LIMITS, spawn: driver::spawn };
         let terminated = CancellationToken::new();
         self.shards.insert(uid, terminated.clone());
         let (pods, name) = (Api::<Pod>::namespaced(self.client.clone(), &namespace(pod)), pod.name_any());

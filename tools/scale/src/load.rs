@@ -172,6 +172,7 @@ impl Load {
                 _ => Stage::Measuring,
             },
             aborted: self.stopped_at.is_some(),
+            terminated: false,
             window: Window {
                 start_nanoseconds: self.start,
                 first_due_nanoseconds: first_due,

@@ -202,6 +202,7 @@ impl Engine {
                 _ => Stage::Measuring,
             },
             aborted: self.is_stopped(),
+            terminated: false,
             window: Window {
                 start_nanoseconds: start,
                 first_due_nanoseconds: start + first_due,

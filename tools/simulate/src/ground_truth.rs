@@ -21,6 +21,8 @@ pub struct Started {
     pub start_at: u64,
     /// Its requests if it is not stopped.
     pub whole: Tally,
+    /// A signal to its process stopped it.
+    pub terminated: bool,
     /// Its requests once it had ended.
     pub ended: Option<Tally>,
 }

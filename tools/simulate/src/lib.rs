@@ -25,6 +25,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::operators::Operators;
+pub use crate::oracle::COLLECTED;
 pub use crate::process::UNATTENDED;
 use crate::triggers::Triggers;
 use crate::world::{World, lock};

@@ -14,6 +14,24 @@ const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
 /// `maxStartSkew` of the scenario: the default.
 const SKEW: u64 = 20_000_000;
 
+/// The event of a load that a signal stopped, and whose counts are all in the result.
+pub const COLLECTED: &str = "- all counts of a terminated shard were collected";
+
+/// Whether a signal stopped this shard, and the result has all counts of it.
+fn is_collected(run: &Run, shard: &Value, attempt: Try) -> bool {
+    let Some(started) = run.started.get(&(attempt, index(shard))).filter(|started| started.terminated) else {
+        return false;
+    };
+    let requests = &shard["requests"];
+    let known = number(&requests["scheduled"]).saturating_sub(number(&requests["unknown"]));
+    let told = (known, number(&requests["redirectHops"]));
+    started.ended.as_ref().is_some_and(|ended| told == (ended.scheduled, ended.redirect_hops))
+}
+
+fn index(shard: &Value) -> u32 {
+    shard["index"].as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX)
+}
+
 fn attempt(trial: &Value) -> u32 {
     u32::try_from(number(&trial["attempt"])).unwrap_or(0)
 }
@@ -127,6 +145,10 @@ impl World {
         for shard in shards {
             let run = status["runId"].as_str().unwrap_or_default();
             self.judge_shard(lock(&self.ground_truth).run(run), shard, attempt, completed);
+            let collected = is_collected(lock(&self.ground_truth).run(run), shard, attempt);
+            if collected {
+                lock(&self.ground_truth).count(COLLECTED);
+            }
         }
         for imbalance in imbalances(result, &["shards"]) {
             self.violated(&imbalance);
@@ -158,7 +180,7 @@ impl World {
     }
 
     fn judge_shard(&self, run: &Run, shard: &Value, attempt: Try, succeeded: bool) {
-        let index = shard["index"].as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX);
+        let index = index(shard);
         let heard = Tally {
             scheduled: number(&shard["requests"]["scheduled"]),
             redirect_hops: number(&shard["requests"]["redirectHops"]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_benchmark::conductor::{Call, Reply};
-use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
+use redisbench_loadgen::control::trial::{Action, Event, ProcessLimits, Trial, refusal};
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::{CleanupState, ClockReading, FailureReason, Probe, Refusal, RefusalCode, ShardFailure};
 
@@ -17,8 +17,8 @@ use crate::world::{World, lock};
 /// All processes, past and present, by address. Addresses are not reused.
 pub type Processes = BTreeMap<IpAddr, Process>;
 
-/// `--idle-limit` of the Job: no prepare timeout of a scenario is longer.
-const IDLE_NANOSECONDS: u64 = 600 * 1_000_000_000;
+/// As the operator sets them: no prepare timeout of a scenario is longer.
+const LIMITS: ProcessLimits = ProcessLimits { idle: Duration::from_secs(600), leaving: Duration::from_secs(28) };
 
 /// The event of a load that stopped because no call came.
 pub const UNATTENDED: &str = "load stopped unattended";
@@ -40,6 +40,8 @@ pub struct Process {
     tick_at: Option<u64>,
     /// The true time of the last call to it that counts as contact.
     called_at: Duration,
+    /// A signal stopped its load.
+    terminated: bool,
     pub exited: Option<i32>,
     /// It runs on a lost node, unknown to the cluster.
     pub forsaken: bool,
@@ -71,7 +73,7 @@ impl World {
             run: run.to_owned(),
             shard,
             incarnation: incarnation.to_owned(),
-            trial: Trial::new(run, shard, 0, IDLE_NANOSECONDS),
+            trial: Trial::new(run, shard, 0, LIMITS),
             engine: None,
             offset,
             drift,
@@ -80,10 +82,11 @@ impl World {
             highest_epoch: 0,
             tick_at: None,
             called_at: self.now(),
+            terminated: false,
             exited: None,
             forsaken: false,
         };
-        process.trial = Trial::new(run, shard, process.clock(self.now()), IDLE_NANOSECONDS);
+        process.trial = Trial::new(run, shard, process.clock(self.now()), LIMITS);
         self.tell(format_args!("shard {shard} {incarnation} starts"));
         lock(&self.processes).insert(address, process);
         self.keep_limits(address);
@@ -165,6 +168,7 @@ impl World {
                     accepted_at: process.truth(now),
                     start_at: process.truth(start.start_nanoseconds),
                     whole: Engine::whole(&plan),
+                    terminated: false,
                     ended: None,
                 };
                 let end = Duration::from_nanos(process.truth(engine.planned_end()));
@@ -182,10 +186,17 @@ impl World {
                 drop(processes);
                 self.end_load_after(end, address, of);
             }
-            Action::Stop => {
+            Action::Stop | Action::Leave => {
                 let Some(engine) = &mut process.engine else { return };
                 engine.stop(now);
                 let of = engine.of_try();
+                if matches!(action, Action::Leave) {
+                    process.terminated = true;
+                    let mut ground_truth = lock(&self.ground_truth);
+                    if let Some(started) = ground_truth.run(&process.run).started.get_mut(&(of, process.shard)) {
+                        started.terminated = true;
+                    }
+                }
                 drop(processes);
                 self.end_load_after(self.now(), address, of);
             }
@@ -386,7 +397,8 @@ impl World {
                     .as_ref()
                     .ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                 process.sequence += 1;
-                let snapshot = engine.snapshot(now, process.sequence, (detail, from), "node");
+                let mut snapshot = engine.snapshot(now, process.sequence, (detail, from), "node");
+                snapshot.terminated = process.terminated;
                 Ok((Some(Reply::Snapshot(Box::new(snapshot))), Vec::new()))
             }),
         };

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use redisbench_simulate::{Report, UNATTENDED, simulate, simulate_all};
+use redisbench_simulate::{COLLECTED, Report, UNATTENDED, simulate, simulate_all};
 
 const SEEDS: u64 = 2_000;
 /// Additional seeds that found bugs.
@@ -16,7 +16,8 @@ const OF_EACH: usize = 4;
 
 #[test]
 fn every_invariant_holds_in_every_world() {
-    let (endings, unattended) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let endings = Mutex::new(Vec::new());
+    let (unattended, collected) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     simulate_all((1..=SEEDS).chain(FOUND), threads, |seed, report| {
         if let Some(violation) = report.violation {
@@ -24,6 +25,7 @@ fn every_invariant_holds_in_every_world() {
             panic!("seed {seed}: {violation}\n{}", replayed.trace.join("\n"));
         }
         unattended.fetch_add(usize::from(report.events.of(UNATTENDED) > 0), Ordering::Relaxed);
+        collected.fetch_add(usize::from(report.events.of(COLLECTED) > 0), Ordering::Relaxed);
         endings.lock().unwrap().push(report.ending);
         true
     })
@@ -36,6 +38,8 @@ fn every_invariant_holds_in_every_world() {
     }
     let unattended = unattended.into_inner();
     assert!(unattended >= OF_EACH, "in {unattended} of {} a load stopped because no call came", endings.len());
+    let collected = collected.into_inner();
+    assert!(collected >= OF_EACH, "in {collected} of {} a terminated shard lost no count", endings.len());
 }
 
 #[test]

@@ -58,6 +58,8 @@ pub struct FakeShard {
     pub plan: Option<(ShardPlan, Duration)>,
     pub accepted: Option<AcceptedStart>,
     pub aborted_at: Option<u64>,
+    /// A signal to terminate stopped it.
+    pub terminated: bool,
     pub rearmed: u32,
     pub released: bool,
     /// Number of calls of `PUT cleanup`.
@@ -181,6 +183,7 @@ impl FakeShard {
                 _ => Stage::Draining,
             },
             aborted: self.aborted_at.is_some(),
+            terminated: self.terminated,
             window: Window {
                 first_send_nanoseconds: if now < window.start_nanoseconds { 0 } else { window.first_send_nanoseconds },
                 ..window

@@ -86,7 +86,7 @@ fn snapshot(bytes: &[u8]) {
     }
     let mut shard = Shard::new(part, String::new());
     shard.standing = Standing::Running;
-    shard.keep(hostile.clone());
+    shard.keep(hostile.clone(), Duration::ZERO);
     let (mut shards, mut course) = ([shard], Course::new(1, 0));
     course.advance(&mut shards);
     let shown = live::of(&shards, &Parts::default(), course.history(), 1).unwrap();

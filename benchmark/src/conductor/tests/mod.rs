@@ -7,6 +7,7 @@ mod fake;
 mod hostile;
 mod hostile_server;
 mod https;
+mod leaving;
 mod probing;
 mod running;
 mod settling;

@@ -7,6 +7,7 @@ use redisbench_wire::{
     RefusalCode, ShardState, StartRequest,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::Shard;
@@ -35,6 +36,8 @@ pub struct Sources {
     pub servers: Option<ServerView>,
     /// True if nothing but the load was sent until now, so that the servers' counters belong to the load.
     pub load_was_last: bool,
+    /// Cancelled once a signal to terminate has stopped the load.
+    pub terminated: CancellationToken,
 }
 
 /// A call with a valid credential.
@@ -92,7 +95,8 @@ impl Shard {
                     let driver = self.driver.clone();
                     let driver = driver.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                     let servers = self.servers.as_ref().map(ServerWatch::view);
-                    Ok(Sources { driver, servers, load_was_last: self.trial.load_was_last() })
+                    let (load_was_last, terminated) = (self.trial.load_was_last(), self.terminated.clone());
+                    Ok(Sources { driver, servers, load_was_last, terminated })
                 });
                 send(reply, Some(trial), sources);
             }

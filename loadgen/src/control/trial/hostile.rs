@@ -4,10 +4,10 @@ use redisbench_testkit::hostile::{Meter, Target, drive};
 use redisbench_wire::{AbortRequest, AbortThen, Detail, EpochRequest, PlanRequest, ShardPhase, StartRequest};
 use serde_json::{Value, json};
 
-use super::Trial;
+use super::{ProcessLimits, Trial};
 use crate::resp::differential::assert_agreement;
 use crate::resp::{Decoder, Reply};
-use crate::sample::{SECOND, plan};
+use crate::sample::plan;
 use crate::workload::Workload;
 
 #[global_allocator]
@@ -37,7 +37,7 @@ fn hostile_input_is_refused_in_bounded_memory() {
 /// Calls in sequence, each decoded as every type that fits.
 fn requests(bytes: &[u8]) {
     let Ok(calls) = serde_json::from_slice::<Vec<Value>>(bytes) else { return };
-    let mut trial = Trial::new("run", 1, 0, 600 * SECOND);
+    let mut trial = Trial::new("run", 1, 0, ProcessLimits::default());
     for (now, call) in (0_u64..).zip(calls.into_iter().take(100)) {
         if let Ok(request) = serde_json::from_value::<PlanRequest>(call.clone()) {
             let _ = trial.plan(now, 0, request);

@@ -1,5 +1,7 @@
 //! Reactions to progress of the target and the engine, and to limits.
 
+use std::time::Duration;
+
 use redisbench_wire::{ProbeState, ShardFailure};
 
 use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_preload};
@@ -15,11 +17,14 @@ const OBSTACLE: &str = "the same error for too long";
 /// The name of the limit that stops a load but not the process.
 const UNATTENDED: &str = "limits.unattended: under load without a call from the conductor";
 
+/// The name of the limit after a signal to terminate.
+const LEAVING: &str = "told to terminate";
+
 impl Trial {
     /// Applies an event. Events that do not matter in the present phase change nothing.
     pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
         match (event, &self.phase) {
-            (Event::Terminate, _) => return self.exit(Exit::Terminated),
+            (Event::Terminate, _) => return self.terminate(now),
             (Event::Waiting(reason), Phase::Preparing(_)) => {
                 self.obstacle = None;
                 self.preparation.waiting_for = Some(reason);
@@ -77,9 +82,26 @@ impl Trial {
             self.unattended_end = self.end().unwrap_or_default();
             return vec![Action::Stop];
         }
+        if limit == LEAVING {
+            return self.exit(Exit::Terminated);
+        }
         // Without a measurement, the shard may still take part in an attempt or trial that follows.
         let has_started = self.accepted.is_some() && self.phase != (Phase::Finished { measured: false });
         self.exit(if has_started { Exit::Abandoned(limit) } else { Exit::LimitPassed(limit) })
+    }
+
+    /// A shard that has load or a result stops the load, and stays for some time, in which the conductor can fetch the result.
+    fn terminate(&mut self, now: u64) -> Vec<Action> {
+        let measures = matches!(self.phase, Phase::Running { .. } | Phase::Finished { measured: true });
+        if !measures || self.limits.leaving.is_zero() {
+            return self.exit(Exit::Terminated);
+        }
+        self.leaves_at.get_or_insert(now.saturating_add(nanoseconds(self.limits.leaving)));
+        if self.phase == (Phase::Running { stopping: false }) {
+            self.phase = Phase::Running { stopping: true };
+            return vec![Action::Leave];
+        }
+        Vec::new()
     }
 
     /// Keeps the failure for the conductor. The limit on missing contact counts from here, whenever the last call was.
@@ -101,9 +123,14 @@ impl Trial {
     }
 
     fn limit(&self) -> Option<(u64, &'static str)> {
+        let leaving = self.leaves_at.map(|at| (at, LEAVING));
+        self.limit_of_phase().into_iter().chain(leaving).min_by_key(|(deadline, _)| *deadline)
+    }
+
+    fn limit_of_phase(&self) -> Option<(u64, &'static str)> {
         let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
         let Some((plan, _)) = &self.plan else {
-            return Some((without_contact(self.idle_nanoseconds), "no plan and no call from the conductor"));
+            return Some((without_contact(nanoseconds(self.limits.idle)), "no plan and no call from the conductor"));
         };
         let limits = plan.limits;
         let armed = self.armed_since.map(|since| {
@@ -191,4 +218,8 @@ impl Trial {
         self.obstacle = None;
         self.preparation.waiting_for = None;
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -27,12 +27,12 @@ fn failure(reason: FailureReason) -> ShardFailure {
     ShardFailure { reason, message: "why".into() }
 }
 
-const IDLE_NANOSECONDS: u64 = 900 * SECOND;
+const LIMITS: ProcessLimits = ProcessLimits { idle: Duration::from_secs(900), leaving: Duration::from_secs(28) };
 const ALL: Event = Event::Connected { ready: 4, wanted: 4 };
 const SOME: Event = Event::Connected { ready: 3, wanted: 4 };
 
 fn idle() -> Trial {
-    Trial::new("run", 1, 0, IDLE_NANOSECONDS)
+    Trial::new("run", 1, 0, LIMITS)
 }
 
 /// Armed by its connections alone.
@@ -445,7 +445,7 @@ fn every_limit_ends_the_process() {
     };
     // With the exit code: a shard that holds a start must not be replaced.
     let cases = [
-        (idle(), IDLE_NANOSECONDS, 75),
+        (idle(), 900 * SECOND, 75),
         (preparing(), 600 * SECOND, 75),
         (armed(), 600 * SECOND, 75),
         (running(), 61 * SECOND, 76),
@@ -525,10 +525,52 @@ fn the_wait_for_the_conductor_begins_when_the_load_ends_or_fails() {
 }
 
 #[test]
-fn a_signal_ends_the_process() {
-    for mut trial in [idle(), preparing(), armed(), running(), finished()] {
-        assert_eq!(trial.observe(0, Event::Terminate), [Action::Exit(Exit::Terminated)]);
+fn a_signal_ends_a_process_that_has_measured_nothing() {
+    let exit = [Action::Exit(Exit::Terminated)];
+    for mut trial in [idle(), preparing(), armed()] {
+        assert_eq!(trial.observe(0, Event::Terminate), exit);
     }
+    // Without time to stay, it ends every process.
+    for mut trial in [running(), finished()] {
+        trial.limits.leaving = Duration::ZERO;
+        assert_eq!(trial.observe(0, Event::Terminate), exit);
+    }
+}
+
+#[test]
+fn a_signal_stops_the_load_and_leaves_time_to_fetch_the_result() {
+    let mut trial = running();
+    assert_eq!(trial.observe(2 * SECOND, Event::Terminate), [Action::Leave]);
+    assert!(trial.is_leaving());
+    assert_eq!(trial.snapshot(2 * SECOND, 0, Detail::Live), Ok(()));
+    assert_eq!(trial.observe(3 * SECOND, Event::LoadEnded { attempt: 1 }), []);
+    assert_eq!(trial.snapshot(4 * SECOND, 0, Detail::Full), Ok(()));
+    // Calls do not prolong it.
+    assert_eq!(trial.deadline(), Some(30 * SECOND));
+    assert_eq!(trial.tick(30 * SECOND - 1), []);
+    assert_eq!(trial.tick(30 * SECOND), [Action::Exit(Exit::Terminated)]);
+    // A load that was stopped before, and one that has ended, are not stopped again.
+    let mut stopping = running();
+    stopping.abort(2 * SECOND, 0, abort(None, AbortThen::Stop)).unwrap();
+    for mut trial in [stopping, finished()] {
+        assert_eq!(trial.observe(2 * SECOND, Event::Terminate), []);
+        assert_eq!(trial.deadline(), Some(30 * SECOND), "{trial:?}");
+    }
+}
+
+#[test]
+fn a_shard_that_leaves_takes_no_part_in_what_follows() {
+    let leaving = || {
+        let mut trial = finished();
+        trial.observe(2 * SECOND, Event::Terminate);
+        trial
+    };
+    let exit = || Ok(vec![Action::Exit(Exit::Terminated)]);
+    assert_eq!(leaving().abort(3 * SECOND, 0, abort(Some(1), AbortThen::Rearm)), exit());
+    assert_eq!(leaving().drain(3 * SECOND, order(0)), exit());
+    let next = PlanRequest { hash: "next".into(), ..put(plan(), 0) };
+    assert_eq!(code(leaving().plan(3 * SECOND, 1, next)), RefusalCode::WrongPhase);
+    assert_eq!(leaving().release(3 * SECOND, order(0)), Ok(vec![Action::Exit(Exit::Released)]));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decis
 fn gone(subject: &Subject<'_>, observed: &Observed) -> String {
     let needed = observed.presence.iter().take(subject.shards() as usize).enumerate();
     let gone = needed.filter_map(|(shard, presence)| match presence {
-        ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
+        ShardPresence::Gone { why, .. } | ShardPresence::Leaving { why, .. } => Some(format!("shard {shard}: {why}")),
         // After the start, an absent pod was deleted.
         ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
         ShardPresence::Queued => Some(format!("shard {shard}: {QUEUED}")),

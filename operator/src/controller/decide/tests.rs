@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{ReasonKind, ShardCounts, Summary, VerdictReason, VerdictValue};
-use redisbench_benchmark::conductor::{ConductStage, Progress};
+use redisbench_benchmark::conductor::{ConductStage, Endpoint, Progress};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use redisbench_benchmark::report::Finished;
@@ -201,6 +201,11 @@ fn a_pod_that_is_gone_before_the_start_makes_it_ask_whether_the_namespace_stays(
         observed.presence = vec![gone(replaced)];
         assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, asks, "{stage:?} {replaced}");
     }
+    let endpoint =
+        Endpoint { shard: 0, incarnation: "p".into(), address: ([10, 0, 0, 1], 7379).into(), host: "n".into() };
+    let mut observed = conducting(ConductStage::Preparing);
+    observed.presence = vec![ShardPresence::Leaving { endpoint, why: "was deleted".into() }];
+    assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, [Action::CreateChildren]);
     // A suspended Job replaces no pod, and keeps those that have failed.
     for (left_pods, asks) in [(true, vec![Action::CreateChildren]), (false, vec![])] {
         let presence = vec![ShardPresence::Queued];

@@ -56,7 +56,9 @@ pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool)
         })
         .map(|seen| match seen {
             // A suspended Job replaces no pod until its queue admits it again.
-            ShardPresence::Gone { replaced: true, .. } if job.suspended && !started => ShardPresence::Queued,
+            ShardPresence::Leaving { .. } | ShardPresence::Gone { replaced: true, .. } if job.suspended && !started => {
+                ShardPresence::Queued
+            }
             seen => seen,
         })
         .collect()
@@ -136,8 +138,9 @@ fn phase(pod: &Pod) -> &str {
 }
 
 fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
+    let named = |what: String| format!("pod {}{}: {what}", pod.name_any(), on_node(pod));
     let gone = |what: String, retried: bool| ShardPresence::Gone {
-        why: format!("pod {}{}: {what}", pod.name_any(), on_node(pod)),
+        why: named(what),
         replaced: retried && job.ended.is_none() && !job.deleting,
     };
     // Released. A sidecar may keep the pod running.
@@ -152,21 +155,23 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
         }
         _ => {}
     }
-    if pod.metadata.deletion_timestamp.is_some() {
-        return gone("was deleted".into(), true);
-    }
+    let deletion = pod.metadata.deletion_timestamp.as_ref().map(|_| deletion(pod));
     let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()?.parse::<IpAddr>().ok());
-    match (phase(pod), address, container(pod).and_then(|status| status.state.as_ref())) {
+    // If the node of a pod does not answer, its state is unknown, and it may still run.
+    let address = address.filter(|_| matches!(phase(pod), "Running" | "Unknown"));
+    let endpoint = address.map(|address| Endpoint {
+        shard,
+        incarnation: pod.uid().unwrap_or_default(),
+        address: SocketAddr::new(address, CONTROL_PORT),
+        host: node(pod).to_owned(),
+    });
+    match (terminated(pod), deletion, endpoint) {
+        (Some(_), Some(deletion), _) | (None, Some(deletion), None) => gone(deletion, true),
         // The load generator has terminated. The pod's phase follows shortly, or when its sidecars terminate.
-        (_, _, Some(state)) if state.terminated.is_some() => gone(failure(pod), will_retry(pod)),
-        // If the node of a pod does not answer, its state is unknown, and it may still run.
-        ("Running" | "Unknown", Some(address), _) => ShardPresence::Present(Endpoint {
-            shard,
-            incarnation: pod.uid().unwrap_or_default(),
-            address: SocketAddr::new(address, CONTROL_PORT),
-            host: node(pod).to_owned(),
-        }),
-        _ => ShardPresence::Absent { why: hindrance(pod) },
+        (Some(_), None, _) => gone(failure(pod), will_retry(pod)),
+        (None, Some(deletion), Some(endpoint)) => ShardPresence::Leaving { endpoint, why: named(deletion) },
+        (None, None, Some(endpoint)) => ShardPresence::Present(endpoint),
+        (None, None, None) => ShardPresence::Absent { why: hindrance(pod) },
     }
 }
 
@@ -194,6 +199,13 @@ fn container(pod: &Pod) -> Option<&ContainerStatus> {
 
 fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
     container(pod)?.state.as_ref()?.terminated.as_ref()
+}
+
+/// Why a pod is being deleted, in Kubernetes' words if it was not by a user.
+fn deletion(pod: &Pod) -> String {
+    let disruption = conditions(pod).iter().find(|condition| is_disruption(condition));
+    let why = disruption.and_then(|found| Some(quote(found.reason.as_deref()?, found.message.as_deref())));
+    why.map_or_else(|| "was deleted".to_owned(), |why| format!("was deleted: {why}"))
 }
 
 /// Why a pod ended, in Kubernetes' words.

@@ -1,8 +1,10 @@
 //! Behind the API server: Jobs create pods, pods create processes, and objects without an owner are deleted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
+use redisbench_benchmark::conductor::GRACE_PERIOD;
 use redisbench_loadgen::control::exit::ABANDONED;
 use redisbench_testkit::status::list;
 use serde_json::{Value, json};
@@ -80,7 +82,7 @@ impl World {
         }
     }
 
-    /// The kubelet ends a pod with a deletion timestamp, and its object is removed.
+    /// The kubelet tells the process of a pod with a deletion timestamp to terminate, and its object is removed once it has ended.
     fn end_pod(self: &Arc<Self>, pod: &Value) {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let soon = self.between(5, 300);
@@ -88,18 +90,35 @@ impl World {
             let address = address_of(&uid);
             if !world.is_cut(address) {
                 world.terminate(address);
-            } else if let Some(process) = lock(&world.processes).get_mut(&address) {
+                return world.await_end(uid, world.now() + GRACE_PERIOD);
+            }
+            if let Some(process) = lock(&world.processes).get_mut(&address) {
                 process.forsaken = true;
             }
-            let gone = world.between(300, 1_500);
-            world.after(gone, move |world| {
-                let mut cluster = lock(&world.cluster);
-                if let Some((path, _)) = cluster.pod(&uid) {
-                    cluster.remove(&path);
-                }
-                drop(cluster);
-                world.sync_jobs();
-            });
+            world.remove_pod(uid);
+        });
+    }
+
+    /// Waits for the end of a pod's process, and kills it at `until`.
+    fn await_end(self: &Arc<Self>, uid: String, until: Duration) {
+        let address = address_of(&uid);
+        let alive = lock(&self.processes).get(&address).is_some_and(|process| process.exited.is_none());
+        if alive && self.now() < until {
+            return self.after(Duration::from_millis(250), move |world| world.await_end(uid, until));
+        }
+        self.kill_process(address, 137);
+        self.remove_pod(uid);
+    }
+
+    fn remove_pod(self: &Arc<Self>, uid: String) {
+        let gone = self.between(300, 1_500);
+        self.after(gone, move |world| {
+            let mut cluster = lock(&world.cluster);
+            if let Some((path, _)) = cluster.pod(&uid) {
+                cluster.remove(&path);
+            }
+            drop(cluster);
+            world.sync_jobs();
         });
     }
 

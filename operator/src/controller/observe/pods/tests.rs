@@ -187,12 +187,33 @@ fn what_ended_a_pod_is_told_and_whether_another_comes() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_is_gone_and_its_replacement_counts() {
-    let mut deleted = running(0, "a", "10.0.0.1");
-    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
-    assert_eq!(seen(1, &job(), &[deleted.clone()]), [gone("pod a on node n1: was deleted", true)]);
+fn a_pod_that_is_being_deleted_serves_its_result_and_its_replacement_counts() {
+    let leaving = |why: &str| {
+        let address = "10.0.0.1:7379".parse().unwrap();
+        let endpoint = Endpoint { shard: 0, incarnation: "uid-a".into(), address, host: "n1".into() };
+        ShardPresence::Leaving { endpoint, why: why.into() }
+    };
+    let deletion = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:01:00Z"}});
+    let deleted = |mut pod: Value| {
+        merge(&mut pod, deletion.clone());
+        pod
+    };
+    let running_on = deleted(running(0, "a", "10.0.0.1"));
+    assert_eq!(seen(1, &job(), &[running_on.clone()]), [leaving("pod a on node n1: was deleted")]);
+    let mut evicted = running_on.clone();
+    evicted["status"]["conditions"] = json!([
+        {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "evicting"}]);
+    let why = "pod a on node n1: was deleted: EvictionByEvictionAPI: evicting";
+    assert_eq!(seen(1, &job(), &[evicted]), [leaving(why)]);
+    // It cannot be called.
+    let pending = deleted(pod(0, "a", &json!({"phase": "Pending"})));
+    let end = json!({"terminated": {"exitCode": 75, "reason": "Error"}});
+    let ended = deleted(with_sidecar("Running", &json!({"running": {}}), &end));
+    for pod in [pending, ended] {
+        assert_eq!(seen(1, &job(), &[pod]), [gone("pod a on node n1: was deleted", true)]);
+    }
     let replacement = running(0, "b", "10.0.0.2");
-    let seen = seen(1, &job(), &[replacement, deleted, failed(0, "c", 1, "Error")]);
+    let seen = seen(1, &job(), &[replacement, running_on, failed(0, "c", 1, "Error")]);
     assert!(matches!(&seen[0], ShardPresence::Present(shard) if shard.incarnation == "uid-b"), "{seen:?}");
 }
 
