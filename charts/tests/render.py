@@ -19,6 +19,7 @@ WORK = {
     ("batch", "jobs"): {"get", "list", "watch", "create", "delete"},
     ("", "pods"): {"list", "watch", "delete"},
     ("", "secrets"): {"create", "delete"},
+    ("policy", "poddisruptionbudgets"): {"create", "delete"},
     ("", "configmaps"): {"get", "create", "patch"},
     ("events.k8s.io", "events"): {"list", "create", "patch"},
 }

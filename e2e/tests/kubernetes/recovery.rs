@@ -76,7 +76,14 @@ fn an_evicted_shard_is_replaced_and_all_begin_again() {
         let promised = "the replacement is armed, and attempt 2 runs to its end";
         let report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
-        namespace.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await?;
+        let evict = async || namespace.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await;
+        let refused = match evict().await {
+            Err(kube::Error::Api(status)) => status.code == 429,
+            _ => false,
+        };
+        ensure!(refused, "an eviction during the run was not held back");
+        namespace.kubectl(&["delete", "poddisruptionbudgets", "--all"]).await?;
+        evict().await?;
         let expected = Expected { repeat: &["Started"], counted_more: true, ..Expected::default() };
         let object = report.close(&expected).await?;
         ensure!(count(&object, "/status/trial/attempt")? == 2, "not the second attempt: {}", object["status"]["trial"]);

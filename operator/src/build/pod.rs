@@ -197,7 +197,7 @@ fn spread(input: &JobInput<'_>) -> Vec<TopologySpreadConstraint> {
     constraints
 }
 
-fn selector(run: &Run) -> LabelSelector {
+pub(super) fn selector(run: &Run) -> LabelSelector {
     LabelSelector {
         match_labels: Some(BTreeMap::from([(RUN_LABEL.to_owned(), run.id.clone())])),
         match_expressions: None,

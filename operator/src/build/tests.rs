@@ -88,6 +88,18 @@ fn the_job_is_the_settled_one() {
     }
 }
 
+#[test]
+fn evictions_of_running_shards_are_held_back() {
+    let budget = serde_json::to_value(disruption_budget(&run(), 3)).unwrap();
+    assert_eq!(budget["metadata"]["name"], "cart-89abcdef");
+    assert_eq!(budget["metadata"]["ownerReferences"][0]["uid"], "u-1");
+    let pods = json!({"matchLabels": {RUN_LABEL: "0123456789ABCDEF"}});
+    assert_eq!(
+        budget["spec"],
+        json!({"minAvailable": 3, "selector": pods, "unhealthyPodEvictionPolicy": "AlwaysAllow"})
+    );
+}
+
 /// The rules of the Pod Security profile `restricted`.
 #[test]
 fn pods_are_restricted() {

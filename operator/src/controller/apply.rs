@@ -16,6 +16,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, Preconditions, PropagationPolicy};
 use kube::core::Status;
@@ -157,19 +158,32 @@ impl Applier<'_> {
         Api::namespaced(self.client.clone(), &self.run.namespace)
     }
 
-    /// Creates the run's Secret and Job, if they do not exist.
+    /// Creates the run's Secret, budget of disruptions and Job, if they do not exist.
     ///
     /// # Errors
     /// If the API server refuses, or a name is taken.
-    pub async fn create_children(&self, secret: &Secret, job: &Job) -> Result<(), ApplyError> {
-        match call("create the Secret of the run", self.api().create(&client::post(), secret)).await {
-            // The operator may not read Secrets. The name ends with random letters of the run, so it is ours, from an earlier attempt.
-            Err(error) if error.code() == Some(409) => {}
-            other => {
-                other?;
-            }
-        }
+    pub async fn create_children(
+        &self,
+        secret: &Secret,
+        budget: &PodDisruptionBudget,
+        job: &Job,
+    ) -> Result<(), ApplyError> {
+        self.create_unread("Secret", secret).await?;
+        self.create_unread("PodDisruptionBudget", budget).await?;
         self.create_ours("Job", job).await.map(drop)
+    }
+
+    /// Creates an object that the operator may not read. Its name ends with random letters of the run, so an existing one is ours, from an
+    /// earlier attempt.
+    async fn create_unread<K>(&self, kind: &str, object: &K) -> Result<(), ApplyError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let api: Api<K> = self.api();
+        match call(&format!("create the {kind} of the run"), api.create(&client::post(), object)).await {
+            Err(error) if error.code() == Some(409) => Ok(()),
+            other => other.map(drop),
+        }
     }
 
     /// Creates `object`, or returns the existing one if it is ours.
@@ -223,15 +237,16 @@ impl Applier<'_> {
         call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await.map(drop)
     }
 
-    /// Deletes the run's Secret, and its Job with all pods. A remaining Job would do harm: while an index may be retried, its failed pod
-    /// has a finalizer, and the deletion of a namespace waits for its pods before its Jobs.
+    /// Deletes the run's Secret, its budget of disruptions, and its Job with all pods. A remaining Job would do harm: while an index may be
+    /// retried, its failed pod has a finalizer, and the deletion of a namespace waits for its pods before its Jobs.
     ///
     /// # Errors
     /// If the API server refuses.
     pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
         let name = self.run.child_name();
-        // Without its UID, which we may not read: the name is the run's own.
+        // Without the UIDs of those that we may not read: the name is the run's own.
         self.delete::<Secret>("Secret", &name, None, None).await?;
+        self.delete::<PodDisruptionBudget>("PodDisruptionBudget", &name, None, None).await?;
         self.delete::<Job>("Job", &name, Some(job), None).await
     }
 

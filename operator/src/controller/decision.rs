@@ -34,7 +34,7 @@ pub enum Action {
         /// Where their full results are.
         artifacts: Vec<Artifact>,
     },
-    /// Create the run's Secret and Job, if they do not exist.
+    /// Create the run's Secret, budget of disruptions and Job, if they do not exist.
     CreateChildren,
     Conduct {
         /// The epoch in the new status.
@@ -53,7 +53,7 @@ pub enum Action {
     Release,
     /// Delete the pods of shards that did not stop.
     DeletePods { incarnations: Vec<String> },
-    /// Delete the run's Secret and Job with its pods.
+    /// Delete the run's Secret, budget of disruptions, and Job with its pods.
     DeleteChildren,
     /// Delete the benchmark, because its time to live has passed.
     DeleteBenchmark,

@@ -175,7 +175,8 @@ impl Executor<'_> {
             image: if plan.needs_clients() { &settings.clients_image } else { &settings.image },
             pull_policy: &settings.pull_policy,
         };
-        applier.create_children(&secret, &build::job(&input)).await?;
+        let budget = build::disruption_budget(self.run, plan.largest().plan.shards);
+        applier.create_children(&secret, &budget, &build::job(&input)).await?;
         Ok(())
     }
 

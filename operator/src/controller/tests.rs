@@ -95,6 +95,7 @@ impl World {
 
 const JOB: &str = "/apis/batch/v1/namespaces/perf/jobs";
 const SECRET: &str = "/api/v1/namespaces/perf/secrets";
+const BUDGET: &str = "/apis/policy/v1/namespaces/perf/poddisruptionbudgets";
 
 fn patch_status() -> String {
     format!("PATCH {CART}/status")
@@ -105,7 +106,10 @@ async fn a_new_benchmark_gets_its_run_then_its_children() {
     let world = World::new();
     world.put(benchmark(json!({})), None);
     world.reconcile().await.unwrap();
-    assert_eq!(world.writes(), [patch_status(), format!("POST {SECRET}"), format!("POST {JOB}")]);
+    assert_eq!(
+        world.writes(),
+        [patch_status(), format!("POST {SECRET}"), format!("POST {BUDGET}"), format!("POST {JOB}")]
+    );
     let status = world.status();
     assert_eq!(status["phase"], "Preparing");
     let run = status["runId"].as_str().unwrap();
@@ -311,8 +315,7 @@ async fn children_of_a_finished_run_are_deleted_once() {
         world.server.put(&format!("{JOB}/cart-89abcdef"), job());
         world.put(benchmark(json!({})), Some(json!({"phase": phase})));
         world.reconcile().await.unwrap();
-        let children = [format!("DELETE {SECRET}/cart-89abcdef"), format!("DELETE {JOB}/cart-89abcdef")];
-        assert_eq!(world.writes(), children);
+        assert_eq!(world.writes(), [SECRET, BUDGET, JOB].map(|kind| format!("DELETE {kind}/cart-89abcdef")));
     }
     world.jobs.apply_watcher_event(&Event::Delete(serde_json::from_value(job()).unwrap()));
     world.reconcile().await.unwrap();

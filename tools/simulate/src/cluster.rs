@@ -48,7 +48,7 @@ pub struct Cluster {
     version: u64,
     uids: u64,
     watches: Vec<(Kind, mpsc::UnboundedSender<Change>)>,
-    /// Secrets that a previously frozen operator created after the end. They are deleted with the benchmark.
+    /// Secrets and budgets that a previously frozen operator created after the end. They are deleted with the benchmark.
     late: BTreeSet<String>,
     /// Indices of a Job that are not retried any more.
     given_up: BTreeSet<(String, u32)>,

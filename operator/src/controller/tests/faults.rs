@@ -79,7 +79,13 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_comes_into_being_whatever_passes() {
-    for (method, path) in [("PATCH", "/status"), ("POST", "/secrets"), ("POST", "/jobs"), ("POST", "/events")] {
+    for (method, path) in [
+        ("PATCH", "/status"),
+        ("POST", "/secrets"),
+        ("POST", "/poddisruptionbudgets"),
+        ("POST", "/jobs"),
+        ("POST", "/events"),
+    ] {
         for how in PASSING {
             // Existing children have their own tests.
             if method == "POST" && matches!(how, How::Refusal(409, _)) {
@@ -94,7 +100,7 @@ async fn a_run_comes_into_being_whatever_passes() {
             let case = format!("{method} {path} {how:?}");
             assert_eq!(world.status()["phase"], "Preparing", "{case}");
             let children = |kind: &str| world.server.paths().iter().filter(|path| path.contains(kind)).count();
-            assert_eq!((children("/jobs/"), children("/secrets/")), (1, 1), "{case}");
+            assert_eq!(["/jobs/", "/secrets/", "/poddisruptionbudgets/"].map(children), [1; 3], "{case}");
             assert!(world.conduct().is_some(), "{case}");
             // After the refusals end, nothing is stalled.
             assert_eq!(world.condition("Stalled")["status"], "False", "{case}");
@@ -290,7 +296,8 @@ async fn a_status_that_was_final_before_is_not_shortened() {
 
 #[tokio::test(start_paused = true)]
 async fn children_are_cleared_away_whatever_passes() {
-    for (path, how) in ["/secrets", "/jobs"].into_iter().flat_map(|path| PASSING.map(|how| (path, how))) {
+    let kinds = ["/secrets", "/poddisruptionbudgets", "/jobs"];
+    for (path, how) in kinds.into_iter().flat_map(|path| PASSING.map(|how| (path, how))) {
         if matches!(how, How::Refusal(409, _)) {
             // For a delete, 409 means that the object has been replaced.
             continue;
@@ -298,7 +305,9 @@ async fn children_are_cleared_away_whatever_passes() {
         let mut world = World::new();
         world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
         world.server.put(&format!("{JOB}/cart-89abcdef"), job());
-        world.server.put(&format!("{SECRET}/cart-89abcdef"), json!({"metadata": {"name": "cart-89abcdef"}}));
+        for kind in [SECRET, BUDGET] {
+            world.server.put(&format!("{kind}/cart-89abcdef"), json!({"metadata": {"name": "cart-89abcdef"}}));
+        }
         world.put(benchmark(json!({})), Some(json!({"phase": "Succeeded"})));
         world.server.fail(fault("DELETE", path, how), 3);
         for _ in 0..5 {

@@ -211,7 +211,8 @@ impl Cluster {
             Err(refusal) => refusal,
             Ok(Permitted::Read(object)) => (200, object),
             Ok(Permitted::Create(path, object)) => {
-                if path.contains("/secrets/") && self.status().is_some_and(crate::is_terminal) {
+                let unread = ["/secrets/", "/poddisruptionbudgets/"].iter().any(|kind| path.contains(kind));
+                if unread && self.status().is_some_and(crate::is_terminal) {
                     self.late.insert(path.clone());
                 }
                 (201, self.create(&path, object, now))
