@@ -54,6 +54,8 @@ const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug)]
 pub enum Ended {
     Superseded,
+    /// A bug ended it: it panicked, or its results could not be merged. The shards still hold theirs.
+    Broken,
     Over(Arc<Finished>),
 }
 
@@ -473,12 +475,9 @@ impl ConductTask {
                 artifacts_failure: self.state().artifacts_failure.clone(),
                 released: self.released.load(Ordering::Relaxed),
             },
-            None if is_finished => TaskView::Ended {
-                ended: Ended::Over(Arc::new(broken(self.progress.borrow().of, self.presence.borrow().len()))),
-                since: Duration::ZERO,
-                artifacts_failure: None,
-                released: true,
-            },
+            None if is_finished => {
+                TaskView::Ended { ended: Ended::Broken, since: Duration::ZERO, artifacts_failure: None, released: true }
+            }
             None => TaskView::Running(Box::new(self.progress())),
         }
     }
@@ -532,16 +531,7 @@ impl ConductTask {
 pub fn finish(run: &Run, trial: &Trial, outcome: Outcome) -> Finished {
     Finished::of(&run.benchmark, &run.id, trial, outcome).unwrap_or_else(|error| {
         let message = format!("the shards' results are unusable: {}", chain(&error));
-        failed(trial.of, trial.spec.plan.shards, "ResultUnusable", message)
+        let failure = Failure { reason: "ResultUnusable".into(), message };
+        Finished::unmeasured(trial.of, trial.spec.plan.shards, Ending::Failed(failure))
     })
-}
-
-/// A trial of `shards` that failed because of a bug in the operator.
-fn broken(of: u32, shards: usize) -> Finished {
-    let message = "the operator failed while conducting the run; see its log, and please report it";
-    failed(of, u32::try_from(shards).unwrap_or(u32::MAX), "InternalError", message.into())
-}
-
-fn failed(of: u32, shards: u32, reason: &str, message: String) -> Finished {
-    Finished::unmeasured(of, shards, Ending::Failed(Failure { reason: reason.into(), message }))
 }

@@ -62,6 +62,10 @@ pub struct RedisBenchmarkStatus {
     /// The conductor's epoch. Each trial and takeover raises it before commanding a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conductor_epoch: Option<u64>,
+    /// How often conducting the run failed because of a bug in the operator. After the first time another conductor takes over; the second
+    /// time the run fails.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conductor_failures: u64,
     /// A hash of the trials compiled from the spec. An operator that compiles others fails the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]

@@ -99,6 +99,8 @@ pub mod reason {
     pub const THRESHOLD_FAILED: &str = "ThresholdFailed";
     /// A shard holds another plan of this trial.
     pub const PLAN_CONFLICT: &str = "PlanConflict";
+    /// Conducting the run failed twice because of a bug in the operator. Its log has the details; please report it.
+    pub const INTERNAL_ERROR: &str = "InternalError";
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

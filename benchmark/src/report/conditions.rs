@@ -68,6 +68,8 @@ pub mod reason {
     pub const TRIAL_OVER: &str = "TrialOver";
     /// This operator compiles another plan of trials than the running one.
     pub const PLAN_CHANGED: &str = "PlanChanged";
+    /// Conducting the run failed because of a bug in the operator, and another conductor continues from what the shards hold.
+    pub const CONDUCTOR_FAILED: &str = "ConductorFailed";
     /// Keys that were to be deleted may be left.
     pub const KEYS_LEFT: &str = "KeysLeft";
     /// The full result could not be stored.

@@ -18,7 +18,7 @@ pub use subject::Subject;
 use super::decision::{Action, Decision, Notice};
 use super::observed::{Observed, has_started};
 use super::status::is_urgent;
-use crate::tasks::TaskView;
+use crate::tasks::{Ended, TaskView};
 
 /// How often a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -206,6 +206,16 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 decision.after.push(Action::CreateChildren);
             }
         }
+        // As after the end of a process. Only once, because the same bug may come again.
+        Some(TaskView::Ended { ended: Ended::Broken, .. }) if subject.status.conductor_failures == 0 => {
+            take_over(subject, observed, started, &mut decision, now);
+            if !decision.after.is_empty() {
+                decision.status.conductor_failures = 1;
+                let message =
+                    "conducting the run failed because of a bug in the operator; another conductor takes over";
+                decision.notices.push(Notice::warning(reason::CONDUCTOR_FAILED, message));
+            }
+        }
         Some(TaskView::Ended { ended, since, artifacts_failure, .. }) => {
             ending::over(subject, observed, ended, *since, artifacts_failure.as_deref(), &mut decision, now);
         }
@@ -228,7 +238,7 @@ fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
         .then(|| format!("the status refers to trial {index}, which does not exist; {way_out}"))
 }
 
-/// This process has no task for the run: another process had one, or the run was suspended.
+/// This process has no task for the run, because another process had one, or the run was suspended; or its task is broken.
 fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision: &mut Decision, now: Timestamp) {
     if observed.job.as_ref().is_some_and(|job| job.deleting) && !started {
         // The shards from before a suspension are still terminating; a change of the Job triggers the next reconciliation.

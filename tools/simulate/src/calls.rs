@@ -1,6 +1,7 @@
 //! The conductor's calls over a network that delays, drops and repeats.
 
 use std::net::IpAddr;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,6 +36,10 @@ impl ShardCalls for SimulatedCalls {
             Call::Snapshot(_, Detail::Full, _) => FULL_SNAPSHOT,
             _ => CALL,
         };
+        if self.world.spring_panic(&self.run) {
+            // As a panic does, without its message on stderr.
+            resume_unwind(Box::new("a bug"));
+        }
         if let Call::Start(..) = call {
             self.world.halt_at_start(&self.operator, &self.freezer);
         }

@@ -40,6 +40,8 @@ pub struct Run {
     pub epoch: u64,
     /// The last epoch in the status in each trial.
     pub epochs: BTreeMap<u64, u64>,
+    /// How often its conductors panicked.
+    pub panics: u64,
     /// The epoch under which shards were released.
     pub released: Option<u64>,
 }

@@ -82,6 +82,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
             }
         }
         Fault::BreakWatches(time) => world.break_watches(time),
+        Fault::Panic => world.lay_panic(),
         Fault::DeleteJob => world.delete(Kind::Jobs),
     }
 }

@@ -27,6 +27,7 @@ use tokio::time::sleep;
 use crate::operators::Operators;
 pub use crate::oracle::COLLECTED;
 pub use crate::process::UNATTENDED;
+pub use crate::triggers::PANICKED;
 use crate::triggers::Triggers;
 use crate::world::{World, lock};
 

@@ -50,6 +50,13 @@ impl World {
         };
         let failed = conditions().find(|condition| refused(condition));
         self.check(failed.is_none(), || format!("operator and shard disagree: {failed:?}"));
+        let run = status["runId"].as_str().unwrap_or_default();
+        let panics = lock(&self.ground_truth).run(run).panics;
+        let failures = number(&status["conductorFailures"]);
+        self.check(failures <= panics, || format!("{panics} conductors panicked, but the status counts {failures}"));
+        let broken = |condition: &Value| condition["type"] == "Failed" && condition["reason"] == "InternalError";
+        let is_broken = conditions().any(broken);
+        self.check(!is_broken || panics > 1, || format!("failed because {panics} conductors panicked"));
         let succeeded = status["phase"] == "Succeeded";
         if self.scenario.trials > 1 {
             return self.judge_trials(status, succeeded);

@@ -78,6 +78,8 @@ pub struct ApiTemper {
 #[derive(Clone, Debug)]
 pub enum Fault {
     HaltOperator(Halt),
+    /// A bug in the leader ends the conducting of the run.
+    Panic,
     /// The leader releases its Lease, and another leads at once.
     Upgrade,
     KillShard(u32),
@@ -227,6 +229,21 @@ impl Scenario {
             _ => Fault::CutShard(rng.random_range(0..self.shards), time),
         };
         self.faults.push((Duration::from_secs(rng.random_range(15..60)), fault));
+        self.faults.sort_by_key(|(at, _)| *at);
+    }
+
+    /// Lets conductors panic once or twice in some of the worlds. Uses its own random numbers, so that the worlds of all other seeds stay the
+    /// same.
+    pub fn draw_panics(&mut self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x0070_616e_6963);
+        if !rng.random_bool(0.06) {
+            return;
+        }
+        let length = 6_000 + (self.warmup_seconds + self.seconds) * 1_000;
+        for _ in 0..rng.random_range(1..=2) {
+            let at = Duration::from_millis(rng.random_range(200..length));
+            self.faults.push((at, Fault::Panic));
+        }
         self.faults.sort_by_key(|(at, _)| *at);
     }
 

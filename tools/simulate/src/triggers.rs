@@ -20,7 +20,12 @@ pub enum Way {
 pub struct Triggers {
     halt: Option<Halt>,
     lose: Option<Lose>,
+    /// The next call of a conductor panics.
+    panic: bool,
 }
+
+/// The event of a conductor that panicked.
+pub const PANICKED: &str = "- a conductor panicked";
 
 /// Halts an operator during the calls of a start, after some of them.
 struct Halt {
@@ -43,6 +48,23 @@ impl World {
         let (sprung, name) = oneshot::channel();
         lock(&self.triggers).halt = Some(Halt { calls, left: calls, sprung });
         name
+    }
+
+    /// Makes the next conductor that calls a shard panic.
+    pub fn lay_panic(&self) {
+        lock(&self.triggers).panic = true;
+    }
+
+    /// Whether a conductor of `run` panics now.
+    pub fn spring_panic(&self, run: &str) -> bool {
+        let springs = std::mem::take(&mut lock(&self.triggers).panic);
+        if springs {
+            self.tell("a conductor panics");
+            let mut ground_truth = lock(&self.ground_truth);
+            ground_truth.count(PANICKED);
+            ground_truth.run(run).panics += 1;
+        }
+        springs
     }
 
     /// Loses the calls of the start to `shard` in the next attempt. Signals the first loss.

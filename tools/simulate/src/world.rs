@@ -63,6 +63,7 @@ impl World {
         scenario.draw_trials(seed);
         scenario.draw_search(seed);
         scenario.draw_absence(seed);
+        scenario.draw_panics(seed);
         Arc::new(Self {
             traced,
             origin: Instant::now(),

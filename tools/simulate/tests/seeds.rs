@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use redisbench_simulate::{COLLECTED, Report, UNATTENDED, simulate, simulate_all};
+use redisbench_simulate::{COLLECTED, PANICKED, Report, UNATTENDED, simulate, simulate_all};
 
 const SEEDS: u64 = 2_000;
 /// Additional seeds that found bugs.
@@ -17,15 +17,17 @@ const OF_EACH: usize = 4;
 #[test]
 fn every_invariant_holds_in_every_world() {
     let endings = Mutex::new(Vec::new());
-    let (unattended, collected) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // In how many worlds each of these happened.
+    let noteworthy = [UNATTENDED, COLLECTED, PANICKED].map(|event| (event, AtomicUsize::new(0)));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     simulate_all((1..=SEEDS).chain(FOUND), threads, |seed, report| {
         if let Some(violation) = report.violation {
             let replayed = simulate(seed, true).unwrap();
             panic!("seed {seed}: {violation}\n{}", replayed.trace.join("\n"));
         }
-        unattended.fetch_add(usize::from(report.events.of(UNATTENDED) > 0), Ordering::Relaxed);
-        collected.fetch_add(usize::from(report.events.of(COLLECTED) > 0), Ordering::Relaxed);
+        for (event, worlds) in &noteworthy {
+            worlds.fetch_add(usize::from(report.events.of(event) > 0), Ordering::Relaxed);
+        }
         endings.lock().unwrap().push(report.ending);
         true
     })
@@ -36,10 +38,10 @@ fn every_invariant_holds_in_every_world() {
         let count = endings.iter().filter(|ending| ending.starts_with(phase)).count();
         assert!(count >= OF_EACH, "too tame or too wild: {count} of {} end {phase}", endings.len());
     }
-    let unattended = unattended.into_inner();
-    assert!(unattended >= OF_EACH, "in {unattended} of {} a load stopped because no call came", endings.len());
-    let collected = collected.into_inner();
-    assert!(collected >= OF_EACH, "in {collected} of {} a terminated shard lost no count", endings.len());
+    for (event, worlds) in noteworthy {
+        let worlds = worlds.into_inner();
+        assert!(worlds >= OF_EACH, "in {worlds} of {}: {event}", endings.len());
+    }
 }
 
 #[test]

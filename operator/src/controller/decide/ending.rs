@@ -1,5 +1,6 @@
 //! The end of a run, and the cleanup after it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,9 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::{Artifact, Phase, Verdict, VerdictValue};
 use redisbench_benchmark::human;
-use redisbench_benchmark::measurement::Ending;
+use redisbench_benchmark::measurement::reason::INTERNAL_ERROR;
+use redisbench_benchmark::measurement::{Ending, Failure};
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
-use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
+use redisbench_benchmark::report::{Finished, comparison, repeats, without_artifacts, worst};
 
 use super::live;
 use super::subject::Subject;
@@ -57,6 +60,7 @@ pub(super) fn over(
     decision: &mut Decision,
     now: Timestamp,
 ) {
+    let broken;
     let finished = match ended {
         Ended::Superseded => {
             match rest(SUPERSEDED_PAUSE, since) {
@@ -64,6 +68,10 @@ pub(super) fn over(
                 None => decision.after.push(Action::StopTask),
             }
             return;
+        }
+        Ended::Broken => {
+            broken = Arc::new(broken_again(subject));
+            &broken
         }
         Ended::Over(finished) => finished,
     };
@@ -143,6 +151,14 @@ pub(super) fn over(
         decision.after.push(Action::DeletePods { incarnations: finished.unacknowledged.clone() });
     }
     decision.requeue = Some(RELEASE_LIMIT);
+}
+
+/// A trial whose conducting failed, and that of its successor too.
+fn broken_again(subject: &Subject<'_>) -> Finished {
+    let of = subject.status.trial.as_ref().map_or_else(|| subject.plan.map_or(1, Plan::count), |trial| trial.of);
+    let message = "conducting the run failed twice because of a bug in the operator; see its log, and please report it";
+    let failure = Failure { reason: INTERNAL_ERROR.to_owned(), message: message.to_owned() };
+    Finished::unmeasured(of, subject.shards(), Ending::Failed(failure))
 }
 
 fn has_repeats(status: &RedisBenchmarkStatus) -> bool {

@@ -230,6 +230,31 @@ fn a_run_without_a_conductor_is_taken_over() {
 }
 
 #[test]
+fn a_conductor_that_broke_is_taken_over_once() {
+    let object = benchmark(json!({}));
+    let plan = compile(&object.spec, "cart").unwrap();
+    let broken = over(Ended::Broken, Duration::ZERO, None);
+    let about = |status: &RedisBenchmarkStatus| {
+        let subject = Subject { spec: &object.spec, status, generation: Some(1), problems: None, plan: Some(&plan) };
+        decide(&subject, &broken, NOW.parse().unwrap())
+    };
+    let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00.000001Z"});
+    let first = about(&status(json!({"phase": "Running", "conductorEpoch": 3, "trial": trial})));
+    let RedisBenchmarkStatus { phase, conductor_epoch, conductor_failures, .. } = first.status;
+    assert_eq!((phase, conductor_epoch, conductor_failures), (Phase::Running, Some(4), 1));
+    let resume = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_140_000_001_000 };
+    assert_eq!(first.after, [Action::Conduct { trial: 0, epoch: 4, resume: Some(resume), attempts: 0 }]);
+    assert_eq!(reasons(&first), ["ConductorFailed"]);
+    // Before the start it begins anew.
+    let early = about(&status(json!({"conductorEpoch": 1})));
+    assert_eq!(early.after, [Action::Conduct { trial: 0, epoch: 2, resume: None, attempts: 0 }]);
+    let second = about(&first.status);
+    assert_eq!((second.status.phase, truth(&second, "Failed")), (Phase::Failed, ("True", "InternalError")));
+    assert!(find(&second.status, "Failed").unwrap().message.contains("twice"), "{:?}", second.status.conditions);
+    assert_eq!(second.after, [Action::Release]);
+}
+
+#[test]
 fn a_take_over_is_neither_a_setback_nor_another_start() {
     let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"});
     for phase in ["Running", "Collecting"] {
