@@ -352,6 +352,12 @@ impl Shard {
                 self.terminated.cancel();
                 self.with_driver(|driver| driver.abort())?;
             }
+            Action::Disconnect => {
+                if let Some(driver) = self.driver.clone() {
+                    // Fails only if the driver has ended, and its connections with it.
+                    self.ending.spawn(async move { drop(driver.disconnect().await) });
+                }
+            }
             Action::Probe(instant) => self.begin_probe(instant),
             Action::Rearm => {
                 self.probing = None;

@@ -68,6 +68,8 @@ pub enum Action {
     Stop,
     /// Stop the load now, because the process was told to terminate. [`Event::LoadEnded`] follows.
     Leave,
+    /// Close all connections after the load has ended, and keep the measurement.
+    Disconnect,
     /// Run the same load with half of the connections from this instant on. [`Event::Probed`] follows. Every other action ends it.
     Probe(u64),
     /// Stop any load and drop its measurement; keep the connections.
@@ -147,6 +149,8 @@ pub struct Trial {
     obstacle: Option<Obstacle>,
     last_contact: u64,
     limits: ProcessLimits,
+    /// The full snapshot was served.
+    collected: bool,
     /// When the process exits, once it was told to terminate.
     leaves_at: Option<u64>,
     /// The planned end of a load that stopped because no call came. Its result is kept as if the load had gone on.
@@ -270,7 +274,7 @@ impl Trial {
         soon(&plan, now, start_nanoseconds)?;
         let accepted = AcceptedStart { attempt, start_nanoseconds };
         self.accepted = Some(accepted);
-        (self.measure_after, self.probe) = (None, None);
+        (self.measure_after, self.probe, self.collected) = (None, None, false);
         self.wrote = true;
         self.phase = Phase::Running { stopping: false };
         Ok((accepted, vec![Action::Start(accepted)]))
@@ -441,7 +445,10 @@ impl Trial {
         self.contact(now);
         self.present(trial)?;
         match (&self.phase, detail) {
-            (Phase::Finished { measured: true }, _) | (Phase::Running { .. }, Detail::Live) => Ok(()),
+            (Phase::Finished { measured: true }, _) | (Phase::Running { .. }, Detail::Live) => {
+                self.collected |= detail == Detail::Full;
+                Ok(())
+            }
             (Phase::Finished { measured: false }, _) => {
                 Err(self.wrong_phase("the trial was aborted before its start: nothing was measured"))
             }

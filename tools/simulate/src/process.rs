@@ -42,6 +42,8 @@ pub struct Process {
     called_at: Duration,
     /// A signal stopped its load.
     terminated: bool,
+    /// It has closed its connections, and keeps only its measurement.
+    disconnected: bool,
     pub exited: Option<i32>,
     /// It runs on a lost node, unknown to the cluster.
     pub forsaken: bool,
@@ -83,6 +85,7 @@ impl World {
             tick_at: None,
             called_at: self.now(),
             terminated: false,
+            disconnected: false,
             exited: None,
             forsaken: false,
         };
@@ -210,6 +213,7 @@ impl World {
                 let wait = (end + self.between(1, 400)).saturating_sub(self.now());
                 self.after(wait, move |world| world.observe(address, Some(preparation), Event::Probed(probe)));
             }
+            Action::Disconnect => process.disconnected = true,
             Action::Rearm => process.engine = None,
             Action::Cleanup(_) => {
                 let preparation = process.preparation;
@@ -236,7 +240,7 @@ impl World {
     /// Trial `trial` starts to connect: no process may have a connection of an earlier trial.
     fn check_drained(&self, processes: &Processes, run: &str, trial: u32) {
         let there = |process: &&Process| process.run == run && !process.forsaken && process.exited.is_none();
-        for process in processes.values().filter(there) {
+        for process in processes.values().filter(there).filter(|process| !process.disconnected) {
             let before = process.engine.as_ref().map(|engine| engine.of_try().0).filter(|before| *before < trial);
             self.check(before.is_none(), || {
                 format!("trial {trial} connects, while shard {} is in trial {before:?}", process.shard)

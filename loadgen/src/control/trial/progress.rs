@@ -58,6 +58,10 @@ impl Trial {
                 // The limit on missing contact counts from here, because the conductor may have been away for most of a long load.
                 self.contact(now);
                 self.phase = Phase::Finished { measured: true };
+                if self.is_leaving() {
+                    // Another process may take its place before it exits.
+                    return vec![Action::Disconnect];
+                }
             }
             (Event::Failed(failure), Phase::Preparing(_) | Phase::Armed | Phase::Running { .. }) => {
                 return self.fail(now, failure);
@@ -90,18 +94,20 @@ impl Trial {
         self.exit(if has_started { Exit::Abandoned(limit) } else { Exit::LimitPassed(limit) })
     }
 
-    /// A shard that has load or a result stops the load, and stays for some time, in which the conductor can fetch the result.
+    /// A shard that has load, or a result that was not collected, stays for some time without load, in which the conductor can collect it.
     fn terminate(&mut self, now: u64) -> Vec<Action> {
-        let measures = matches!(self.phase, Phase::Running { .. } | Phase::Finished { measured: true });
-        if !measures || self.limits.leaving.is_zero() {
-            return self.exit(Exit::Terminated);
-        }
+        let actions = match self.phase {
+            _ if self.limits.leaving.is_zero() => return self.exit(Exit::Terminated),
+            Phase::Running { stopping: false } => {
+                self.phase = Phase::Running { stopping: true };
+                vec![Action::Leave]
+            }
+            Phase::Running { stopping: true } => Vec::new(),
+            Phase::Finished { measured: true } if !self.collected => vec![Action::Disconnect],
+            _ => return self.exit(Exit::Terminated),
+        };
         self.leaves_at.get_or_insert(now.saturating_add(nanoseconds(self.limits.leaving)));
-        if self.phase == (Phase::Running { stopping: false }) {
-            self.phase = Phase::Running { stopping: true };
-            return vec![Action::Leave];
-        }
-        Vec::new()
+        actions
     }
 
     /// Keeps the failure for the conductor. The limit on missing contact counts from here, whenever the last call was.

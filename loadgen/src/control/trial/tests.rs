@@ -543,7 +543,7 @@ fn a_signal_stops_the_load_and_leaves_time_to_fetch_the_result() {
     assert_eq!(trial.observe(2 * SECOND, Event::Terminate), [Action::Leave]);
     assert!(trial.is_leaving());
     assert_eq!(trial.snapshot(2 * SECOND, 0, Detail::Live), Ok(()));
-    assert_eq!(trial.observe(3 * SECOND, Event::LoadEnded { attempt: 1 }), []);
+    assert_eq!(trial.observe(3 * SECOND, Event::LoadEnded { attempt: 1 }), [Action::Disconnect]);
     assert_eq!(trial.snapshot(4 * SECOND, 0, Detail::Full), Ok(()));
     // Calls do not prolong it.
     assert_eq!(trial.deadline(), Some(30 * SECOND));
@@ -552,10 +552,14 @@ fn a_signal_stops_the_load_and_leaves_time_to_fetch_the_result() {
     // A load that was stopped before, and one that has ended, are not stopped again.
     let mut stopping = running();
     stopping.abort(2 * SECOND, 0, abort(None, AbortThen::Stop)).unwrap();
-    for mut trial in [stopping, finished()] {
-        assert_eq!(trial.observe(2 * SECOND, Event::Terminate), []);
+    for (mut trial, actions) in [(stopping, vec![]), (finished(), vec![Action::Disconnect])] {
+        assert_eq!(trial.observe(2 * SECOND, Event::Terminate), actions);
         assert_eq!(trial.deadline(), Some(30 * SECOND), "{trial:?}");
     }
+    // Nothing is left to fetch.
+    let mut collected = finished();
+    collected.snapshot(2 * SECOND, 0, Detail::Full).unwrap();
+    assert_eq!(collected.observe(2 * SECOND, Event::Terminate), [Action::Exit(Exit::Terminated)]);
 }
 
 #[test]
