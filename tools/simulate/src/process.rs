@@ -194,11 +194,7 @@ impl World {
                 engine.stop(now);
                 let of = engine.of_try();
                 if matches!(action, Action::Leave) {
-                    process.terminated = true;
-                    let mut ground_truth = lock(&self.ground_truth);
-                    if let Some(started) = ground_truth.run(&process.run).started.get_mut(&(of, process.shard)) {
-                        started.terminated = true;
-                    }
+                    self.note_terminated(process, of);
                 }
                 drop(processes);
                 self.end_load_after(self.now(), address, of);
@@ -268,6 +264,15 @@ impl World {
             format!("shard {shard} starts in trial {}, which has finished", attempt.0)
         });
         truth.started.insert((attempt, shard), started);
+    }
+
+    /// A signal stops the load of `attempt`.
+    fn note_terminated(&self, process: &mut Process, attempt: Try) {
+        process.terminated = true;
+        let mut ground_truth = lock(&self.ground_truth);
+        if let Some(started) = ground_truth.run(&process.run).started.get_mut(&(attempt, process.shard)) {
+            started.terminated = true;
+        }
     }
 
     /// Ends a load once the last replies have come, some time after `end`.
