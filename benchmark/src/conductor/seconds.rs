@@ -82,7 +82,7 @@ pub fn measured(shards: &[Shard]) -> Option<Range<u32>> {
 /// The whole seconds in which all shards warm up. None before all have begun, and once one measures.
 pub fn warming_up(shards: &[Shard]) -> Option<Range<u32>> {
     let mut end = u32::MAX;
-    for shard in shards {
+    for shard in shards.iter().filter(|shard| !shard.is_cut_short()) {
         let snapshot = shard.snapshot.as_ref().filter(|snapshot| snapshot.stage == Stage::Warmup)?;
         let from = since_start(snapshot, snapshot.window.measure_from_nanoseconds) / SECOND;
         end = end.min(u32::try_from(from).unwrap_or(u32::MAX));
@@ -97,10 +97,11 @@ fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use redisbench_wire::snapshot::Window;
     use redisbench_wire::timeline::{Outcomes, Part, Timeline};
 
     use super::*;
-    use crate::conductor::tests::part;
+    use crate::conductor::tests::{part, snapshot};
 
     fn second(second: u32, succeeded: u64) -> Span {
         let warmup = Outcomes { succeeded, ..Outcomes::default() };
@@ -156,6 +157,27 @@ mod tests {
         assert_eq!(found(&course), [(0, 20), (1, 22), (2, 12), (3, 13)]);
         let all: u64 = course.all(&mut shards).iter().map(|span| span.warmup.succeeded).sum();
         assert_eq!(all, (10 + 11 + 12 + 13 + 14) + (10 + 11 + 12));
+    }
+
+    #[test]
+    fn a_shard_that_was_cut_short_ends_the_measurement_of_no_other() {
+        let mut shards = shards(2);
+        for (shard, seconds) in shards.iter_mut().zip([60, 20]) {
+            let mut kept = snapshot(shard.index(), 1, 1);
+            kept.window = Window {
+                start_nanoseconds: SECOND,
+                measure_from_nanoseconds: SECOND,
+                measure_to_nanoseconds: (1 + seconds) * SECOND,
+                ..Window::default()
+            };
+            (kept.aborted, kept.terminated) = (seconds == 20, seconds == 20);
+            shard.snapshot = Some(kept);
+        }
+        assert_eq!(measured(&shards), Some(0..60));
+        // If all were, the first counts.
+        let kept = shards[0].snapshot.as_mut().unwrap();
+        (kept.aborted, kept.terminated) = (true, true);
+        assert_eq!(measured(&shards), Some(0..20));
     }
 
     proptest! {

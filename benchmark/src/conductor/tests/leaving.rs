@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::shards::{Shard, Standing};
-use super::super::{Failure, GRACE_PERIOD, ShardPresence};
+use super::super::{ConductStage, Failure, GRACE_PERIOD, ShardPresence};
 use super::fake::FakeShards;
 use super::{MEASURED, OnLost, RATE, Rig, WARMUP, failure, part, succeeded};
 
@@ -90,6 +90,25 @@ fn a_shard_that_had_finished_before_it_was_told_to_terminate_is_not_lost() {
     rig.report_leaving(1);
     let outcome = rig.complete_all(1);
     assert_eq!(outcome.lost().count(), 0);
+}
+
+#[test]
+fn a_shard_that_leaves_does_not_hold_up_the_end_of_the_warm_up() {
+    let mut rig = Rig::new(3);
+    let plan = rig.plan();
+    (plan.settle, plan.warmup_nanoseconds) = (true, 60_000_000_000);
+    rig.until(|progress| progress.stage == ConductStage::Running && progress.live.is_some());
+    rig.pass(Duration::from_secs(9));
+    rig.terminate(1);
+    // An order to it would fail the attempt.
+    rig.shards.shard(1).deaf_to_measuring = Some(Duration::from_secs(8));
+    let outcome = rig.complete(1);
+    assert_eq!(outcome.lost().map(|shard| shard.shard).collect::<Vec<_>>(), [1]);
+    let begun = [0, 2].map(|shard| {
+        let window = outcome.shards[shard].snapshot.as_ref().unwrap().window;
+        window.measure_from_nanoseconds - window.start_nanoseconds
+    });
+    assert!(begun[0] == begun[1] && begun[0] < 60_000_000_000, "{begun:?}");
 }
 
 #[test]
