@@ -58,8 +58,8 @@ pub struct FakeShard {
     pub plan: Option<(ShardPlan, Duration)>,
     pub accepted: Option<AcceptedStart>,
     pub aborted_at: Option<u64>,
-    /// A signal to terminate stopped it.
-    pub terminated: bool,
+    /// Set like `aborted_at` if a signal to terminate stopped it.
+    pub terminated_at: Option<u64>,
     pub rearmed: u32,
     pub released: bool,
     /// Number of calls of `PUT cleanup`.
@@ -183,7 +183,7 @@ impl FakeShard {
                 _ => Stage::Draining,
             },
             aborted: self.aborted_at.is_some(),
-            terminated: self.terminated,
+            terminated: self.terminated_at.is_some(),
             window: Window {
                 first_send_nanoseconds: if now < window.start_nanoseconds { 0 } else { window.first_send_nanoseconds },
                 ..window

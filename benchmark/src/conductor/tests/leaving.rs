@@ -15,8 +15,8 @@ impl Rig {
         let measured = self.since(self.shards.true_start(shard) + WARMUP);
         let now = self.now();
         let mut told = self.shards.shard(shard);
-        told.aborted_at = Some(u64::try_from((told.clock_offset + now).as_nanos()).unwrap());
-        told.terminated = true;
+        let told_at = Some(u64::try_from((told.clock_offset + now).as_nanos()).unwrap());
+        (told.aborted_at, told.terminated_at) = (told_at, told_at);
         u64::try_from(measured.as_nanos() * u128::from(RATE) / 1_000_000_000).unwrap()
     }
 
