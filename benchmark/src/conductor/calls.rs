@@ -187,9 +187,8 @@ impl Call {
             Self::Clock | Self::State | Self::Snapshot(..) => None,
             Self::Plan(_, request) => Some(request.epoch),
             Self::Start(_, request) => Some(request.epoch),
-            Self::Measure(_, request) => Some(request.epoch),
+            Self::Measure(_, request) | Self::Probe(_, request) => Some(request.epoch),
             Self::Abort(_, request) => Some(request.epoch),
-            Self::Probe(_, request) => Some(request.epoch),
             Self::Cleanup(request) | Self::Drain(request) | Self::Release(request) => Some(request.epoch),
         }
     }

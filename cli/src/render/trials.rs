@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::comparison::ComparisonMetric;
 use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, OperationRepeats, OperationRun, Setting,
-    TrialLine, TrialOutcome, VerdictValue,
+    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, Setting, TrialLine, TrialOutcome, VerdictValue,
 };
 use redisbench_benchmark::human::{change, count, latency, rate, share};
 
@@ -171,15 +170,15 @@ pub fn operations_grid(cells: &[CellResult]) -> Option<Grid> {
     let mut grid = Grid::new("Repeats by operation", &heads).left(1).left(2);
     let mut any = false;
     for (cell, throughput) in cells.iter().filter_map(|cell| Some((cell, cell.throughput.as_ref()?))) {
-        let runs: [(String, fn(&OperationRepeats) -> &OperationRun); 3] = [
-            (format!("best, trial {}", throughput.best_trial + 1), |operation| &operation.best),
-            (format!("worst, trial {}", throughput.worst_trial + 1), |operation| &operation.worst),
-            (format!("all {}", cell.trials.len()), |operation| &operation.average),
+        let names = [
+            format!("best, trial {}", throughput.best_trial + 1),
+            format!("worst, trial {}", throughput.worst_trial + 1),
+            format!("all {}", cell.trials.len()),
         ];
-        for (name, of) in &runs {
+        for (place, name) in names.iter().enumerate() {
             for operation in &cell.operations {
                 any = true;
-                let run = of(operation);
+                let run = [&operation.best, &operation.worst, &operation.average][place];
                 let times = [run.mean_nanoseconds, run.p50_nanoseconds, run.p99_nanoseconds, run.p999_nanoseconds];
                 let mut row = vec![
                     Cell::from((cell.cell + 1).to_string()),

@@ -55,7 +55,7 @@ fn certify(directory: &Path) -> Tls {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certified.cert.pem().as_bytes()).unwrap()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost").ok() }
+    Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost").ok(), parts: Arc::default() }
 }
 
 fn within(tls: Tls) -> Access {

@@ -71,7 +71,7 @@ impl Operations {
         let within = |trial: u32| self.runs.get(&trial)?.get(&sum.name).copied();
         let rates = self.runs.values().map(|runs| runs.get(&sum.name).map(|run| run.per_second));
         let all = rates.collect::<Option<Vec<u64>>>()?.into_iter().fold(0, u64::saturating_add);
-        let times = sum.is_whole.then(|| latencies::response_time(&sum.measured, &[])).unwrap_or_default();
+        let times = if sum.is_whole { latencies::response_time(&sum.measured, &[]) } else { Latencies::default() };
         Some(OperationRepeats {
             name: sum.name.clone(),
             best: within(throughput.best_trial)?,
