@@ -172,6 +172,7 @@ impl ShardPresence {
     }
 
     /// Present if it can be called.
+    #[must_use]
     pub fn while_reachable(self) -> Self {
         match self {
             Self::Leaving { endpoint, .. } => Self::Present(endpoint),

@@ -90,7 +90,7 @@ fn container(input: &JobInput<'_>) -> Container {
         mounts.push((TARGETS_VOLUME, TARGETS_PATH));
     }
     // As long as an armed shard waits: the operator plans a shard as soon as it runs, unless the run has begun without it.
-    let idle_limit = Duration::from_nanos(input.spec.plan.limits.armed_nanoseconds).as_secs().to_string();
+    let idle_limit = Duration::from_nanos(input.spec().plan.limits.armed_nanoseconds).as_secs().to_string();
     let stay = GRACE_PERIOD.as_secs().saturating_sub(EXIT_SECONDS).to_string();
     args.extend(["--idle-limit", idle_limit.as_str(), "--stay", stay.as_str()]);
     Container {

@@ -268,7 +268,7 @@ fn each_target_has_its_own_credentials_and_tls() {
     let check = |plan: &Plan| {
         for trial in plan.trials() {
             let target = &trial.spec.plan.target;
-            let index = u32::from(trial.kind.target.as_deref() == Some("proxy"));
+            let index = u32::from(trial.kind.setting.target.as_deref() == Some("proxy"));
             assert_eq!((target.index, target.folder(), target.tls.is_some()), (index, index.to_string(), index == 1));
         }
         let secrets: Vec<_> = plan.by_target().into_iter().map(|spec| &spec.secrets).collect();

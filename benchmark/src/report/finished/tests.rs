@@ -103,7 +103,9 @@ fn a_client_has_what_its_requests_cost_the_servers() {
     };
     let cost = |kind: &str, nodes: &[&ServerNode], is_lost: bool| {
         let mut shards = vec![snapshot(0, &[1_450_000; 5_000]), snapshot(1, &[1_450_000; 5_000])];
-        shards.iter_mut().for_each(|shard| shard.client = Some(ClientUsage::default()));
+        for shard in &mut shards {
+            shard.client = Some(ClientUsage::default());
+        }
         let nodes = nodes.iter().copied().cloned().collect();
         shards[0].servers = Some(ServerStats { nodes, not_compared: Vec::new() });
         let mut outcome = outcome(shards);

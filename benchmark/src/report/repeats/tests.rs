@@ -174,7 +174,9 @@ fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
     let both = [finished_of_two(0, 1_000_000, 10_000), finished_of_two(2, 3_000_000, 20_000)];
     let operations = |trials: &[Measurement]| {
         let mut together = Together::default();
-        trials.iter().for_each(|trial| together.add(trial).unwrap());
+        for trial in trials {
+            together.add(trial).unwrap();
+        }
         let mut experiment = Experiment::default();
         experiment.add(cells(&lines(&both)).remove(0), Some(&together)).unwrap();
         experiment.cells.remove(0).result.operations
@@ -194,7 +196,9 @@ fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
     assert_eq!(operations(&trials)[0].average, OperationRun { per_second: 750, ..OperationRun::default() });
     assert!(is_near(operations(&trials)[1].average.p50_nanoseconds, 3_000_000));
     // A single operation is the total.
-    trials.iter_mut().for_each(|trial| trial.result.operations.truncate(1));
+    for trial in &mut trials {
+        trial.result.operations.truncate(1);
+    }
     assert_eq!(operations(&trials), []);
 }
 

@@ -56,7 +56,7 @@ fn a_line_has_the_counts_of_caches_where_there_is_room() {
     let counted = TrialCache { hits: 900, misses: 100, hit_basis_points: 9_000, invalidations: 54 };
     assert_eq!([(3, 0), (MANY, 1), (MANY - 1, 4)].map(|(of, swept)| cache(of, swept)), [Some(counted); 3]);
     assert_eq!(cache(MANY, 2), None);
-    assert_eq!(line_of(snapshot(0, &[1_000_000; 10_000]), 3, 0).cache, None);
+    assert_eq!(line_of(snapshot(0, &vec![1_000_000; 10_000]), 3, 0).cache, None);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_pod_that_is_being_deleted_serves_its_result_and_its_replacement_counts() {
         pod
     };
     let running_on = deleted(running(0, "a", "10.0.0.1"));
-    assert_eq!(seen(1, &job(), &[running_on.clone()]), [leaving("pod a on node n1: was deleted")]);
+    assert_eq!(seen(1, &job(), std::slice::from_ref(&running_on)), [leaving("pod a on node n1: was deleted")]);
     let mut evicted = running_on.clone();
     evicted["status"]["conditions"] = json!([
         {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "evicting"}]);
