@@ -7,6 +7,7 @@
 mod bench;
 mod clients;
 mod machine;
+mod markdown;
 mod profile;
 mod report;
 mod rounds;

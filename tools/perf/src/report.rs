@@ -1,19 +1,13 @@
 //! The table, for a terminal and for the documents.
 
+mod figures;
 mod floor;
 
 use crate::bench::Bench;
 use crate::machine::Machine;
+use crate::markdown;
 use crate::table::Row;
-
-pub fn markdown<const COLUMNS: usize>(
-    heads: [&str; COLUMNS],
-    rows: impl IntoIterator<Item = [String; COLUMNS]>,
-) -> String {
-    let rule = format!("|{}\n", " --- |".repeat(COLUMNS));
-    let rows: String = rows.into_iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect();
-    format!("| {} |\n{rule}{rows}", heads.join(" | "))
-}
+use figures::{number, spread, value, with_unit};
 
 /// A row, printed once measured.
 pub fn line(row: &Row) -> String {
@@ -49,7 +43,7 @@ fn table(rows: &[Row]) -> String {
         let (gate, aim) = row.gate_and_aim.unzip();
         [row.name.clone(), value(row), spread(samples), limit(gate), limit(aim), row.verdict().to_owned()]
     };
-    markdown(["what", "measured", "lowest to highest", "gate", "aim", "verdict"], rows.iter().map(cells))
+    markdown::table(["what", "measured", "lowest to highest", "gate", "aim", "verdict"], rows.iter().map(cells))
 }
 
 const HOW: &str = "\
@@ -73,29 +67,6 @@ const HOW: &str = "\
 - Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
   excludes the kernel's socket buffers.
 ";
-
-fn spread(samples: &[f64]) -> String {
-    match (samples.iter().copied().reduce(f64::min), samples.iter().copied().reduce(f64::max)) {
-        (Some(low), Some(high)) if samples.len() > 1 => format!("{} to {}", number(low), number(high)),
-        _ => String::new(),
-    }
-}
-
-fn value(row: &Row) -> String {
-    row.value().map_or_else(|| "-".to_owned(), |value| with_unit(&number(value), row.unit))
-}
-
-fn with_unit(number: &str, unit: &str) -> String {
-    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
-}
-
-fn number(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.3}"),
-    }
-}
 
 fn detail(row: &Row) -> String {
     match &row.outcome {

@@ -3,7 +3,9 @@
 
 mod drain;
 mod generators;
+mod load;
 mod report;
+mod run;
 
 use std::path::Path;
 use std::thread;
@@ -17,11 +19,11 @@ use crate::clients::preload;
 use crate::machine::{COMMIT, COMPILER, Machine, REDIS_SERVER, version};
 use crate::servers::{Kind, Servers};
 use drain::Drain;
-use generators::{Generator, Reported};
+use generators::Generator;
+use load::RATE;
+use run::Run;
 
-/// Requests per second, length in seconds, and the time at which the server stops.
-const RATE: u64 = 20_000;
-const LENGTH: u64 = 10;
+/// The time at which the server stops, and for how long.
 const STOP_AT: Duration = Duration::from_secs(4);
 const STOP: Duration = Duration::from_millis(500);
 
@@ -30,17 +32,6 @@ const LOOK: Duration = Duration::from_millis(1);
 const LIMIT: Duration = Duration::from_secs(120);
 /// After this, a generator does not catch up any more.
 const PATIENCE: Duration = Duration::from_secs(4);
-
-#[derive(Debug)]
-struct Run {
-    generator: Generator,
-    version: String,
-    reported: Reported,
-    /// The server's count.
-    requests: u64,
-    /// None if it has no rate.
-    drain: Option<Drain>,
-}
 
 /// Stops a server under each generator, and prints and writes the generators' reports.
 pub fn stall(bench: &Bench, resp_benchmark: Option<&Path>) -> anyhow::Result<()> {

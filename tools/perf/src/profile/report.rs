@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Pair, Profile};
+use super::recorded::{Pair, Profile};
 use crate::bench::Bench;
 use crate::machine::Machine;
-use crate::report::markdown;
+use crate::markdown;
 
 pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
     let sections: String = pairs.iter().map(section).collect();
@@ -52,7 +52,7 @@ pub fn section(pair: &Pair) -> String {
          in the kernel. {} and {} samples.\n\n",
         pair.load.operation.to_uppercase(),
         pair.load.pipeline,
-        markdown(heads, rows.into_iter().map(cells)),
+        markdown::table(heads, rows.into_iter().map(cells)),
         100.0 * (pair.ours.cost / pair.floor.cost - 1.0),
         pair.ours.cost - pair.floor.cost,
         more(user),

@@ -2,7 +2,8 @@
 
 use redisbench_statistics::summary::median;
 
-use super::{markdown, number, spread, value, with_unit};
+use super::figures::{number, spread, value, with_unit};
+use crate::markdown;
 use crate::table::Row;
 
 /// The upper limit of our cost over the floor, and the desired one.
@@ -37,7 +38,7 @@ pub fn table(rows: &[Row]) -> String {
     if !rows.iter().any(|row| row.floor().is_some()) {
         return String::new();
     }
-    let table = markdown(heads, rows.iter().filter_map(cells));
+    let table = markdown::table(heads, rows.iter().filter_map(cells));
     let missed: String = rows.iter().filter_map(missed).map(|text| format!("- {text}\n")).collect();
     if missed.is_empty() {
         return table;

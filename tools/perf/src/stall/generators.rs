@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{LENGTH, RATE};
+use super::load::{LENGTH, RATE};
 use crate::clients::{Client, Load};
 use crate::machine::COMMIT;
 use crate::servers::Servers;

@@ -1,9 +1,10 @@
 //! The report of each generator, next to the exact latency of callers.
 
-use super::{LENGTH, RATE, Run};
+use super::load::{LENGTH, RATE};
+use super::run::Run;
 use crate::bench::Bench;
 use crate::machine::Machine;
-use crate::report::markdown;
+use crate::markdown;
 
 /// A generator, printed once measured.
 pub fn line(run: &Run) -> String {
@@ -20,7 +21,7 @@ pub fn document(machine: &Machine, bench: &Bench, runs: &[Run]) -> String {
     format!(
         "{}{HOW}\n{}\nrho for the p99: {}.\n\n## Commands\n\n{}\n{OTHERS}",
         machine.header(bench, "Load generators during a stall", "bench-stall"),
-        markdown(heads, runs.iter().map(cells)),
+        markdown::table(heads, runs.iter().map(cells)),
         runs.iter().filter_map(rho).collect::<Vec<_>>().join(", "),
         runs.iter().map(command).collect::<String>(),
     )
