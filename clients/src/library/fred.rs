@@ -18,8 +18,10 @@ use redisbench_wire::plan::{Pool, Topology};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
+use super::encoded::{bulk, digits, null};
+use super::outcome::{CallError, Reply};
+use super::setup::{Named, Setup};
 use super::turns::Turns;
-use super::{CallError, Named, Reply, Setup, bulk, digits, null};
 use crate::command::Command;
 
 #[derive(Debug)]

@@ -13,8 +13,10 @@ use redis::{
 use redisbench_loadgen::engine::TlsParts;
 use redisbench_wire::plan::{Pool, RedisRsConnection};
 
+use super::encoded::{bulk, digits, null};
+use super::outcome::{CallError, Reply};
+use super::setup::Setup;
 use super::turns::Turns;
-use super::{CallError, Reply, Setup, bulk, digits, null};
 use crate::command::Command;
 
 /// Connections, by who gives them to callers.

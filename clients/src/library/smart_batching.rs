@@ -17,8 +17,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
+use super::outcome::{CallError, Reply};
+use super::setup::Setup;
 use super::turns::Turns;
-use super::{CallError, Reply, Setup};
 use crate::command::Command;
 
 /// Bytes that are read at once.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::CallError;
+use super::outcome::CallError;
 
 /// Connections of a library whose handles are cheap to clone.
 #[derive(Debug)]
