@@ -1,6 +1,7 @@
 //! The plan of one trial, and each shard's part of it. A pure function of the benchmark's spec, its seed and the plan version. `benchmark`
 //! makes and checks it; every shard receives the same plan and derives its own part.
 
+mod argument;
 mod basic;
 mod caching;
 mod client;
@@ -16,6 +17,7 @@ mod workload;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use argument::Part;
 pub use caching::{CacheScope, Caching, CachingMode};
 pub use client::{Client, Library, Pool, RedisRsConnection, Runtime};
 pub use load::{Arrival, Bound, Lifetime, LifetimeLimit, LifetimeSpread, Load, PipelineMode, RateStage};
@@ -27,9 +29,7 @@ pub use target::{
 };
 pub use tracing::Tracing;
 pub use verify::{Followed, Role, Verify};
-pub use workload::{
-    HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
-};
+pub use workload::{HotKeys, KeyPattern, Keys, Operation, ValueContent, ValueSize, Values, WeightedSize, Workload};
 
 /// The plan of one trial, the same for all shards. Its numbers are those of the whole benchmark; [`Self::part`] splits them. Each shard
 /// selects the requests of an open loop by index (see [`Load::OpenLoop`]).
@@ -110,6 +110,16 @@ impl TrialPlan {
             Preload::Always | Preload::FillMissing => self.workload.keys.count,
             Preload::Elements { count, .. } => *count,
         }
+    }
+
+    /// The keys whose values are tracked; see [`Workload::followed`].
+    pub fn followed(&self) -> Option<Followed> {
+        self.workload.followed(self.verify)
+    }
+
+    /// How long written keys may be read back after the load.
+    pub fn last_read_nanoseconds(&self) -> u64 {
+        if self.followed().is_some() { Verify::LAST_READ_NANOSECONDS } else { 0 }
     }
 
     /// SHA-256 of the plan as that of trial `trial` of run `run`, in hexadecimal. Covers the trial, because repeats have equal plans.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::argument::Part;
 use super::caching::Caching;
-use super::workload::Part;
 
 /// Additions to the requests of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

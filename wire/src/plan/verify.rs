@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Keys, Operation, Part, TrialPlan, Workload};
+use super::argument::Part;
+use super::workload::{Keys, Operation, Workload};
 
 /// Which replies of the target are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,18 +137,6 @@ pub struct Followed {
     pub keys: Keys,
     /// The increment of each count. None if values are tracked.
     pub step: Option<i64>,
-}
-
-impl TrialPlan {
-    /// The keys whose values are tracked; see [`Workload::followed`].
-    pub fn followed(&self) -> Option<Followed> {
-        self.workload.followed(self.verify)
-    }
-
-    /// How long written keys may be read back after the load.
-    pub fn last_read_nanoseconds(&self) -> u64 {
-        if self.followed().is_some() { Verify::LAST_READ_NANOSECONDS } else { 0 }
-    }
 }
 
 impl Workload {
