@@ -1,17 +1,19 @@
 //! The arguments of the commands, and the name of the program.
 
 mod cluster;
+mod output;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::credentials::Confidential;
 use crate::flags::Flags;
 #[cfg(feature = "cluster")]
 pub use cluster::{AbortArguments, LogsArguments, ShowArguments, WatchArguments};
 pub use cluster::{ClusterArguments, ClusterCommand, CompareArguments, ExplainArguments, VersionArguments};
+pub use output::Output;
 
 /// Arguments of `local`.
 #[derive(Debug, Args)]
@@ -158,17 +160,6 @@ pub fn program() -> &'static str {
 pub fn name_of(word: Option<&OsStr>) -> &'static str {
     let file = word.and_then(|word| Path::new(word).file_name());
     if file.is_some_and(|file| file == ALONE) { ALONE } else { AS_PLUGIN }
-}
-
-/// How a result is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Tables for reading
-    Table,
-    /// The finished object with spec and status, as JSON
-    Json,
-    /// The finished object with spec and status, as YAML
-    Yaml,
 }
 
 fn secret_directory(text: &str) -> Result<(String, PathBuf), String> {

@@ -10,10 +10,10 @@ use redisbench_benchmark::report::historical;
 use serde_json::json;
 
 use crate::arguments::{ClusterArguments, CompareArguments};
+use crate::exit::{GOOD, NOT_JUDGED, NOT_MET};
 use crate::reading::{self, Reading};
 use crate::render::trials::comparison_title;
 use crate::render::{self, Paint};
-use crate::{GOOD, NOT_JUDGED, NOT_MET};
 
 /// A ratio of 1 in millionths.
 const EQUAL: i64 = 1_000_000;

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::{GOOD, USAGE, render};
+use crate::exit::{GOOD, USAGE};
+use crate::render;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
@@ -54,7 +55,12 @@ const ORIGINS: [Origin; 12] = [
         "pub enum ComparisonOutcome {",
         NO_TABLE,
     ),
-    ("exit code", source!("cli/src/main.rs"), "use tracing_subscriber::EnvFilter;", NO_TABLE),
+    (
+        "exit code",
+        source!("cli/src/exit.rs"),
+        "use redisbench_benchmark::report::conditions::{condition, find, reason};",
+        NO_TABLE,
+    ),
 ];
 
 /// Prints what `name` means, or without a name the list of all names.
@@ -127,7 +133,7 @@ fn documented(source: &str, opening: &str) -> Vec<(String, String)> {
     let mut items = Vec::new();
     let mut about: Vec<&str> = Vec::new();
     for line in source.lines().skip_while(|line| line.trim() != opening).skip(1) {
-        if line == "}" || line.starts_with("fn ") || line.starts_with("async fn ") {
+        if line == "}" || line.starts_with("pub fn ") {
             break;
         }
         let line = line.trim();

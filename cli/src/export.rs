@@ -3,30 +3,32 @@
 mod configuration;
 mod csv;
 mod distribution;
+mod error;
 mod github_summary;
 mod hgrm;
 mod hlog;
 mod jsonl;
 mod junit;
 mod memtier_json;
+mod milliseconds;
 mod openmetrics;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod rows;
 #[cfg(test)]
 pub mod sample;
+mod trials;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use redisbench_benchmark::report::Measurement;
-use redisbench_benchmark::report::conditions::{condition, find};
-use redisbench_wire::histogram::HistogramError;
 
 use crate::arguments::Source;
+use crate::exit::{GOOD, USAGE};
 use crate::reading::{self, Reading};
 use crate::render;
+use error::ExportError;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
@@ -109,33 +111,6 @@ pub struct ExportArguments {
     pub output: Option<PathBuf>,
 }
 
-/// Why a result has no file of a format. For people: says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    #[error("nothing was measured{0}")]
-    NotMeasured(String),
-    #[error("--trial {0}: there is no full result of it; there are: {1}")]
-    NoSuchTrial(u32, String),
-    #[error("this format has one trial, and there are {0}: choose one with --trial INDEX, from 0")]
-    SeveralTrials(usize),
-    #[error(
-        "trial {0}: this format needs the seconds, which a saved object does not have, and a full result only within its \
-         size limit; export NAME from the cluster, or the directory of `local --output-dir`"
-    )]
-    NoSeconds(u32),
-    #[error(
-        "trial {0}: this format needs the distribution of all requests, which is only in the full result; export NAME from \
-         the cluster, or the directory of `local --output-dir`"
-    )]
-    NoDistribution(u32),
-    #[error("trial {0} has no start instant, so its times are unknown")]
-    NoStart(u32),
-    #[error("failed to read a histogram of the result")]
-    Histogram(#[from] HistogramError),
-    #[error("failed to write {0}: {1}")]
-    Write(&'static str, Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// Converts a result and writes it.
 ///
 /// # Errors
@@ -156,46 +131,6 @@ fn chosen(mut reading: Reading, trial: Option<u32>) -> Result<Reading, ExportErr
     }
     // These are of all trials.
     Ok(Reading { object: None, experiment: None, ..reading })
-}
-
-fn trials(reading: &Reading) -> Result<&[Measurement], ExportError> {
-    if reading.measurements.is_empty() {
-        let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
-        let why = match status {
-            Some(status) if !status.trials.is_empty() => Some(
-                "; the object has no full results of its trials: give the directory of `local --output-dir` too".into(),
-            ),
-            Some(status) => {
-                let failed = find(status, condition::FAILED).filter(|failed| failed.status == "True");
-                let message = failed.map(|failed| format!(", {}", failed.message)).unwrap_or_default();
-                Some(format!(
-                    ": status.phase is {:?}{message}; fix the cause and run it again. The formats junit and github-summary, and \
-                     the report, show such a run too",
-                    status.phase
-                ))
-            }
-            None => None,
-        };
-        return Err(ExportError::NotMeasured(why.unwrap_or_default()));
-    }
-    Ok(&reading.measurements)
-}
-
-fn only(reading: &Reading) -> Result<&Measurement, ExportError> {
-    match trials(reading)? {
-        [one] => Ok(one),
-        several => Err(ExportError::SeveralTrials(several.len())),
-    }
-}
-
-fn milliseconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
-}
-
-/// Setting of one of several trials, for people; its number if it has none. None for a single trial.
-fn setting(trial: &Measurement) -> Option<String> {
-    let number = || format!("trial {}", trial.trial.index);
-    (trial.trial.of > 1).then(|| trial.trial.setting.clone().unwrap_or_else(number))
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use anyhow::Context as _;
 
 use crate::arguments::{InitArguments, program};
 use crate::draft::Draft;
+use crate::exit::{GOOD, USAGE};
 use crate::flags::Flags;
 use crate::manifest::{Problem, written};
-use crate::{GOOD, USAGE, render, translate, validate};
+use crate::{render, translate, validate};
 
 /// Writes the manifest.
 ///

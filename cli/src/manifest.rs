@@ -1,6 +1,7 @@
 //! A manifest: a file with one RedisBenchmark, its Secrets, and possibly other objects.
 
 pub mod documents;
+mod problem;
 pub mod written;
 
 use std::fmt;
@@ -11,54 +12,14 @@ use redisbench_benchmark::api::{self, RedisBenchmark, target};
 use redisbench_benchmark::plan::{self, Plan};
 use serde_json::Value;
 
+pub use problem::Problem;
+
 /// The API server accepts objects of 1.5 MiB, and a file may have several.
 const LARGEST_FILE: u64 = 8 << 20;
 
 const API_GROUP: &str = "redisbench.dev";
 pub const API_VERSION: &str = "redisbench.dev/v1alpha1";
 pub const KIND: &str = "RedisBenchmark";
-
-/// A problem in a manifest, and its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The field's path, such as `spec.load.connections`. Empty for a problem of the file itself.
-    pub field: String,
-    /// The problem, and how to fix it.
-    pub message: String,
-}
-
-impl Problem {
-    pub fn field(path: &str, message: String) -> Self {
-        Self { field: path.to_owned(), message }
-    }
-
-    pub fn file(message: String) -> Self {
-        Self { field: String::new(), message }
-    }
-}
-
-impl From<Problem> for Vec<Problem> {
-    fn from(problem: Problem) -> Self {
-        vec![problem]
-    }
-}
-
-impl From<api::Problem> for Problem {
-    fn from(problem: api::Problem) -> Self {
-        let api::Problem { field, value, message } = problem;
-        Self { field, message: if value.is_empty() { message } else { format!("{value}: {message}") } }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.field.is_empty() {
-            formatter.write_str(&self.message)
-        } else {
-            write!(formatter, "{}: {}", self.field, self.message)
-        }
-    }
-}
 
 /// A parsed manifest. Its benchmark is not validated yet.
 #[derive(Clone)]

@@ -17,9 +17,10 @@ use redisbench_benchmark::api::status::Phase;
 use crate::arguments::{AbortArguments, ClusterCommand, Output, ShowArguments, VersionArguments, WatchArguments};
 use crate::cluster::Cluster;
 use crate::cluster::answer::{self, Question};
+use crate::exit::{BAD, GOOD, USAGE, exit_code};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
-use crate::{BAD, GOOD, USAGE, exit_code, reading, render};
+use crate::{reading, render};
 use follow::{End, OnInterrupt, can_ask, finish, follow, wants_abort};
 
 /// The version of this program is wanted, whether there is a cluster or not.

@@ -5,29 +5,28 @@ mod frame;
 mod model;
 #[cfg(test)]
 mod picture;
+mod reason;
 pub mod rows;
 mod screen;
+mod state;
 mod view;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use redisbench_benchmark::api::load::WarmupEnds;
-use redisbench_benchmark::api::status::{Phase, ThresholdOutcome, VerdictValue};
+use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::human;
-use redisbench_benchmark::report::conditions::{condition, find};
 
+use reason::Reason;
+use state::{state, troubles};
 use view::View;
+
+pub use reason::reasons;
 
 /// The interval between lines without a view.
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
-
-/// The longest description of a trial, to leave room for the rest of the line.
-const SETTING_BYTES: usize = 48;
 
 /// Shows the progress of a benchmark.
 #[derive(Debug, Default)]
@@ -99,36 +98,6 @@ impl Display {
     }
 }
 
-/// Why the verdict will not be Valid, or a failed threshold.
-#[derive(Clone, Debug)]
-pub struct Reason {
-    severity: VerdictValue,
-    name: String,
-    message: String,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}: {}", self.severity, self.name, self.message)
-    }
-}
-
-/// As far as known while the load runs.
-pub fn reasons(status: &RedisBenchmarkStatus) -> Vec<Reason> {
-    let failed = status.thresholds.iter().filter(|threshold| threshold.outcome == ThresholdOutcome::Failed);
-    let failed = failed.map(|threshold| Reason {
-        severity: VerdictValue::Invalid,
-        name: format!("threshold {}", threshold.name),
-        message: threshold.message.clone(),
-    });
-    let given = status.progress.iter().flat_map(|progress| &progress.reasons).map(|given| Reason {
-        severity: given.severity,
-        name: format!("{:?}", given.reason),
-        message: given.message.clone(),
-    });
-    failed.chain(given).collect()
-}
-
 /// One line: phase, time, rate, percentiles and errors, or what the benchmark is waiting for.
 pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = state(spec, status, now);
@@ -150,69 +119,11 @@ pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Times
     parts.join("   ")
 }
 
-/// Phase, trial, and time or what is being waited for.
-fn state(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Vec<String> {
-    let mut parts = vec![format!("{:?}", status.phase)];
-    let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
-    parts.extend(several.map(|trial| {
-        let place = human::place(trial.index, spec.search.is_none().then_some(trial.of));
-        let setting = trial.setting.iter().map(|setting| human::shorten(setting, SETTING_BYTES));
-        std::iter::once(Cow::from(place)).chain(setting).collect::<Vec<_>>().join(": ")
-    }));
-    let percent = status.progress.as_ref().map_or(0, |progress| progress.percent);
-    match status.phase {
-        Phase::Running => parts.push(time(spec, status, now).unwrap_or_else(|| format!("{percent} %"))),
-        Phase::Pending | Phase::Preparing => {
-            let doing = find(status, condition::RECONCILING).filter(|doing| doing.status == "True");
-            let counts = status.shards.map(|shards| format!("{} of {} shards are armed", shards.armed, shards.desired));
-            parts.extend(doing.map(|doing| doing.message.clone()).or(counts));
-            if percent > 0 {
-                parts.push(format!("preload {percent} %"));
-            }
-        }
-        Phase::Suspended | Phase::Collecting | Phase::Succeeded | Phase::Failed | Phase::Aborted => {}
-    }
-    parts
-}
-
-/// Shards that are lost or unreachable.
-fn troubles(status: &RedisBenchmarkStatus) -> impl Iterator<Item = String> + use<> {
-    let shards = status.shards.unwrap_or_default();
-    let troubles = [(shards.lost, "lost"), (shards.unreachable, "unreachable")];
-    let troubles = troubles.into_iter().filter(|(number, _)| *number > 0);
-    troubles.map(move |(number, word)| format!("{number} of {} shards {word}", shards.desired))
-}
-
-/// The elapsed and the planned time. Only the elapsed one if a number of requests or the last stage ends the run.
-fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Option<String> {
-    let start = status.trial.as_ref()?.start_at.as_ref()?.0;
-    let elapsed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
-    let warmup = spec.load.warmup.parse().unwrap_or_default();
-    let load = &spec.load;
-    let planned = load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
-    let elapsed_text = human::seconds(elapsed);
-    // The end is unknown.
-    if load.warmup_ends == WarmupEnds::WhenSettled {
-        let measuring = status.progress.as_ref().is_some_and(|progress| progress.measuring);
-        return Some(if measuring { elapsed_text } else { format!("{elapsed_text}, warming up") });
-    }
-    if elapsed < warmup {
-        return Some(format!("{elapsed_text}, warming up"));
-    }
-    match planned {
-        // The length of a step depends on its rate.
-        _ if spec.search.is_some() => None,
-        Some(planned) => Some(format!("{elapsed_text} of {}", human::seconds(planned))),
-        None if load.requests_in_all().is_none() && load.stages.is_empty() => {
-            Some(format!("{elapsed_text}, until aborted"))
-        }
-        None => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::api::status::{Progress, ReasonKind, ShardCounts, Summary, TrialStatus, VerdictReason};
+    use redisbench_benchmark::api::status::{
+        Progress, ReasonKind, ShardCounts, Summary, TrialStatus, VerdictReason, VerdictValue,
+    };
     use serde_json::json;
 
     use super::*;

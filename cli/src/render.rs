@@ -2,6 +2,7 @@
 
 mod extras;
 pub mod grid;
+mod latencies;
 mod paint;
 pub mod result;
 pub mod search;

@@ -3,6 +3,7 @@
 mod advice;
 mod chart;
 mod curve;
+mod error;
 mod heat;
 mod intervals;
 mod overtime;
@@ -22,33 +23,19 @@ use redisbench_benchmark::api::status::{
 use redisbench_benchmark::human::{self, count, latency, rate};
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::conditions::{condition, find};
-use redisbench_wire::histogram::HistogramError;
 use redisbench_wire::plan::Topology;
 
-use crate::USAGE;
 use crate::arguments::ReportArguments;
+use crate::exit::{GOOD, USAGE};
 use crate::reading::{self, Reading, ReadingError};
 use crate::render::{self, result, setup, thresholds};
-use chart::ChartError;
+use error::ReportError;
 
 /// The most bytes of the manifest.
 const MANIFEST: usize = 100_000;
 
 /// The most reasons and errors of which the message is shown.
 const REASONS: usize = 32;
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    #[error("--trial {0}: there is no full result of it; there are: {1}")]
-    NoSuchTrial(u32, String),
-    #[error("failed to read a histogram of the result")]
-    Histogram(#[from] HistogramError),
-    #[error(transparent)]
-    Chart(#[from] ChartError),
-    #[error("failed to write the manifest")]
-    Manifest(#[from] serde_yaml::Error),
-}
 
 /// Writes the report of a finished benchmark.
 ///

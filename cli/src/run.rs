@@ -7,11 +7,12 @@ use redisbench_benchmark::api::RedisBenchmark;
 
 use crate::arguments::RunArguments;
 use crate::cluster::Cluster;
+use crate::exit::USAGE;
 use crate::interrupt::Interrupts;
 use crate::manifest::{self, Problem};
 use crate::operate::follow::{End, OnInterrupt, finish, follow};
 use crate::progress::Display;
-use crate::{USAGE, validate};
+use crate::validate;
 use apply::ApplyError;
 
 /// Applies the manifest, follows the benchmark, and prints its result.

@@ -2,86 +2,28 @@
 
 mod authority;
 mod configuration;
+mod error;
+mod limits;
 mod node;
+mod quote;
 mod wanted;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 pub use self::authority::Authority;
-use self::configuration::{Place, Role, SERVING_TIMEOUT};
+use self::configuration::{Place, Role, SENTINELS, SERVING_TIMEOUT};
+pub use self::error::ThrowawayError;
 use self::node::Node;
 pub use self::wanted::{Shape, Wanted};
 
 /// Primaries of a throwaway cluster.
 const PRIMARIES: usize = 3;
-/// Sentinels per primary, so that two can agree on a failover.
-const SENTINELS: usize = 3;
 const SLOTS: usize = 16384;
-/// Timeout for servers to answer and to form their cluster.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The polling interval.
-const LOOK: Duration = Duration::from_millis(20);
 /// Retries, because another process may take a free port before the server does.
 const PORT_ATTEMPTS: usize = 5;
-
-/// Why a throwaway server could not be started or used.
-#[derive(Debug, thiserror::Error)]
-pub enum ThrowawayError {
-    /// The program is missing or cannot be started.
-    #[error(
-        "failed to start redis-server; install it (on Debian: apt-get install redis-server) or leave --with-redis out"
-    )]
-    Start(#[source] io::Error),
-    #[error("failed to create a directory for redis-server")]
-    Directory(#[source] io::Error),
-    #[error("failed to create a certificate for redis-server")]
-    Certificate(#[source] rcgen::Error),
-    #[error("failed to find a free port on 127.0.0.1")]
-    Port(#[source] io::Error),
-    #[error("redis-server exited with {status}; its output:\n{output}")]
-    Ended { status: String, output: String },
-    #[error("failed to run {command} on the redis-server at {address}")]
-    Command {
-        /// The command without its arguments.
-        command: &'static str,
-        address: String,
-        source: redis::RedisError,
-    },
-    #[error("timed out after {} s waiting until {condition}; last: {last}", PATIENCE.as_secs())]
-    Patience {
-        condition: &'static str,
-        /// The last observed state.
-        last: String,
-    },
-    /// The user name is not possible in an ACL.
-    #[error("the user name {0:?} cannot be used with --with-redis: it is empty or contains white space")]
-    UserName(String),
-    /// More replicas than one machine should run.
-    #[error(
-        "spec.workload.wait.replicas: {0}: --with-redis starts at most {most} replicas per primary: use fewer, or your \
-         own servers",
-        most = Wanted::REPLICAS
-    )]
-    Replicas(u32),
-    /// More servers than one machine should run.
-    #[error(
-        "spec.targets, {target}: a pool of {servers} endpoints: --with-redis starts at most {most}: list fewer, or use \
-         your own servers",
-        most = Wanted::SERVERS
-    )]
-    Servers {
-        /// The name of the pool.
-        target: String,
-        servers: usize,
-    },
-    /// The task that called the server panicked.
-    #[error("failed to communicate with redis-server")]
-    Task(#[source] tokio::task::JoinError),
-}
 
 /// The running servers of one target. End on drop.
 #[derive(Debug)]
@@ -230,6 +172,8 @@ fn free_ports() -> io::Result<[u16; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::credentials::Credentials;
 

@@ -6,27 +6,31 @@ mod given;
 mod memtier;
 mod redis;
 mod tables;
+mod tool;
 
 use std::path::Path;
 
 use crate::draft::Draft;
 use crate::manifest::Problem;
 use given::Given;
+use tool::Tool;
 
-/// A tool whose command lines can be translated.
-pub struct Tool {
-    name: &'static str,
-    /// Its tables of options.
-    tables: &'static [&'static [tables::Row]],
-    /// GNU's long options: `--name=value`, `-n5`, and unambiguous abbreviations.
-    gnu: bool,
+/// A tool, and what completes the translation once its options are read.
+struct Translator {
+    tool: Tool,
     finish: fn(&Given, &mut Draft) -> Result<(), Problem>,
 }
 
-const TOOLS: [Tool; 3] = [
-    Tool { name: "redis-benchmark", tables: &[tables::REDIS], gnu: false, finish: redis::finish },
-    Tool { name: "valkey-benchmark", tables: &[tables::REDIS, tables::VALKEY], gnu: false, finish: redis::finish },
-    Tool { name: "memtier_benchmark", tables: &[tables::MEMTIER], gnu: true, finish: memtier::finish },
+const TRANSLATORS: [Translator; 3] = [
+    Translator { tool: Tool { name: "redis-benchmark", tables: &[tables::REDIS], gnu: false }, finish: redis::finish },
+    Translator {
+        tool: Tool { name: "valkey-benchmark", tables: &[tables::REDIS, tables::VALKEY], gnu: false },
+        finish: redis::finish,
+    },
+    Translator {
+        tool: Tool { name: "memtier_benchmark", tables: &[tables::MEMTIER], gnu: true },
+        finish: memtier::finish,
+    },
 ];
 
 /// Translates the command line `line` into a benchmark called `name`.
@@ -37,8 +41,9 @@ pub fn translate(line: &str, name: &str) -> Result<Draft, Problem> {
     let from = |message: String| Problem::field("--from", message);
     let words = shlex::split(line).ok_or_else(|| from("has a quote that is not closed".to_owned()))?;
     let program = words.first().map(Path::new).and_then(Path::file_name);
-    let tool = TOOLS.iter().find(|tool| program.is_some_and(|program| program == tool.name)).ok_or_else(|| {
-        let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    let is_named = |one: &&Translator| program.is_some_and(|program| program == one.tool.name);
+    let Translator { tool, finish } = TRANSLATORS.iter().find(is_named).ok_or_else(|| {
+        let known: Vec<&str> = TRANSLATORS.iter().map(|one| one.tool.name).collect();
         // Other words may be a password.
         let first = words.first().map(|first| format!("; it begins with {first:?}")).unwrap_or_default();
         from(format!("must begin with the name of a tool, one of: {}{first}", known.join(", ")))
@@ -47,7 +52,7 @@ pub fn translate(line: &str, name: &str) -> Result<Draft, Problem> {
     let mut draft = Draft::new(name);
     draft.remarks.push(format!("Translated from {}.", tool.name));
     given.apply_rows(&mut draft)?;
-    (tool.finish)(&given, &mut draft)?;
+    finish(&given, &mut draft)?;
     Ok(draft)
 }
 

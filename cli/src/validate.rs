@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use crate::arguments::ValidateArguments;
+use crate::exit::{GOOD, USAGE};
 use crate::manifest::{self, Problem};
-use crate::{GOOD, USAGE, render};
+use crate::render;
 
 /// Validates every file. Problems go to standard error, one per line; valid manifests to standard output.
 pub fn validate(arguments: &ValidateArguments) -> anyhow::Result<u8> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Output;
+use super::output::Output;
 
 /// Which cluster and namespace.
 #[derive(Debug, Args)]

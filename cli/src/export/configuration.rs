@@ -6,8 +6,6 @@ use redisbench_benchmark::api::{GoDuration, RedisBenchmarkSpec};
 use redisbench_wire::plan::Protocol;
 use serde_json::{Value, json};
 
-use super::memtier_json::requests_per_connection;
-
 /// Empty without a spec.
 pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
     let Some(spec) = spec else { return json!({}) };
@@ -93,6 +91,12 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
         "wait-timeout": "0-0",
         "print-all-runs": "false",
     })
+}
+
+/// Requests per connection, if a number of requests ends the load.
+pub fn requests_per_connection(spec: &RedisBenchmarkSpec) -> Option<u64> {
+    let total = spec.load.requests.map(|requests| requests / u64::from(spec.load.connections.max(1)));
+    spec.load.requests_per_connection.or(total)
 }
 
 fn seconds(duration: &GoDuration) -> u64 {

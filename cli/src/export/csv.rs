@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::status::Latencies;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
-use super::{ExportError, milliseconds, setting, trials};
+use super::error::ExportError;
+use super::milliseconds::milliseconds;
+use super::trials::{setting, trials};
 use crate::reading::Reading;
 
 const HEADS: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use redisbench_benchmark::report::Measurement;
 use redisbench_wire::histogram::Kind;
 
-use super::ExportError;
+use super::error::ExportError;
 
 /// A step, as a part of the distance that remains to 1: about seven steps halve it.
 const STEP: f64 = 0.1;

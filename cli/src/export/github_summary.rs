@@ -8,7 +8,8 @@ use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::conditions::{condition, find};
 
-use super::{ExportError, setting};
+use super::error::ExportError;
+use super::trials::setting;
 use crate::reading::Reading;
 use crate::render::setup::limited_by;
 

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::distribution::Distribution;
-use super::{ExportError, milliseconds, only};
+use super::error::ExportError;
+use super::milliseconds::milliseconds;
+use super::trials::only;
 use crate::reading::Reading;
 
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {

@@ -6,8 +6,9 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use redisbench_benchmark::measurement::seconds::measured;
 
+use super::error::ExportError;
 use super::rows::{seconds, start};
-use super::{ExportError, only};
+use super::trials::only;
 use crate::reading::Reading;
 
 /// Nanoseconds in a millisecond: the unit of the longest time in each line.

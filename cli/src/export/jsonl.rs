@@ -1,6 +1,6 @@
 //! JSON lines, second by second.
 
-use super::ExportError;
+use super::error::ExportError;
 use super::rows::rows;
 use crate::reading::Reading;
 

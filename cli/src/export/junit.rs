@@ -10,7 +10,8 @@ use redisbench_benchmark::api::status::{
 use redisbench_benchmark::report::conditions::{condition, find};
 use redisbench_wire::snapshot::VerificationCounts;
 
-use super::{ExportError, setting, trials};
+use super::error::ExportError;
+use super::trials::{setting, trials};
 use crate::reading::Reading;
 
 /// How a test case ended, with the element that says so.

@@ -2,7 +2,6 @@
 //! null. `authenticate`, where memtier writes the password, does not exist.
 
 use hdrhistogram::Histogram;
-use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::api::status::{Latencies, Requests, ThresholdOutcome};
 use redisbench_benchmark::quantile::Quantile;
 use redisbench_benchmark::report::Measurement;
@@ -12,8 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::configuration::configuration;
 use super::distribution::Distribution;
+use super::error::ExportError;
+use super::milliseconds::milliseconds;
 use super::rows::{start, times};
-use super::{ExportError, milliseconds, trials};
+use super::trials::trials;
 use crate::reading::Reading;
 
 /// Errors of these kinds broke a connection, or prevented one.
@@ -49,12 +50,6 @@ fn run(trial: &Measurement) -> Value {
     };
     run[length] = value.into();
     run
-}
-
-/// Requests per connection, if a number of requests ends the load.
-pub fn requests_per_connection(spec: &RedisBenchmarkSpec) -> Option<u64> {
-    let total = spec.load.requests.map(|requests| requests / u64::from(spec.load.connections.max(1)));
-    spec.load.requests_per_connection.or(total)
 }
 
 fn statistics(trial: &Measurement) -> Result<Value, ExportError> {

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use redisbench_benchmark::report::Measurement;
 use redisbench_wire::timeline::{Outcomes, highest_in};
 
+use super::error::ExportError;
 use super::rows::{seconds, start};
-use super::{ExportError, trials};
+use super::trials::trials;
 use crate::reading::Reading;
 
 /// Upper bounds of the buckets, in nanoseconds and as written: three per decade, as in the operator's metrics.

@@ -9,7 +9,7 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
 use serde_json::{Map, Value};
 
-use super::ExportError;
+use super::error::ExportError;
 use super::rows::{Row, rows};
 use crate::reading::Reading;
 

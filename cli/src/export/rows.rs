@@ -9,7 +9,8 @@ use redisbench_benchmark::report::measurement::{NamedPart, Second};
 use redisbench_wire::timeline::{Outcomes, Part};
 use serde::Serialize;
 
-use super::{ExportError, trials};
+use super::error::ExportError;
+use super::trials::trials;
 use crate::reading::Reading;
 
 /// Requests of a second. Unknown numbers are null.

@@ -15,12 +15,14 @@ use redisbench_benchmark::api::verify::VerifySpec;
 use redisbench_benchmark::api::workload::PreloadSpec;
 use redisbench_wire::plan::Topology;
 
+use super::measure::measure;
 use super::order::Order;
-use super::{measure, shards};
+use super::shards;
 use crate::arguments::LocalArguments;
+use crate::exit::{BAD, GOOD, USAGE};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
-use crate::{BAD, GOOD, USAGE, validate};
+use crate::validate;
 use null_server::{NullServer, Shape};
 use report::{Baseline, Figures, Run};
 

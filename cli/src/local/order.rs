@@ -9,12 +9,16 @@ use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
 
-use super::GENERATION;
 use super::secrets::{Fields, Secrets};
 use crate::arguments::LocalArguments;
 use crate::credentials::{Access, Certificates, TargetAccess};
 use crate::manifest::{self, Manifest, Problem};
 use crate::throwaway::Authority;
+
+/// This process is the only conductor.
+pub const EPOCH: u64 = 1;
+/// The spec does not change while it runs.
+pub const GENERATION: i64 = 1;
 
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -192,7 +196,7 @@ impl Order {
         let status = benchmark.status.insert(RedisBenchmarkStatus::default());
         status.observed_generation = Some(GENERATION);
         status.run_id = Some(run.to_owned());
-        status.conductor_epoch = Some(super::EPOCH);
+        status.conductor_epoch = Some(EPOCH);
         subject.preparing(status, "starting shards");
         benchmark
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 
 /// Reads all of `file`, or of standard input for `-`.
 ///

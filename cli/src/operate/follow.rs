@@ -18,9 +18,10 @@ use tokio::sync::oneshot;
 use crate::arguments::Output;
 use crate::cluster::answer::{self, Question};
 use crate::cluster::{Cluster, FIELD_MANAGER};
+use crate::exit::{BAD, USAGE, exit_code};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
-use crate::{BAD, USAGE, exit_code, render};
+use crate::render;
 
 /// The display is refreshed at least this often.
 const TICK: Duration = Duration::from_millis(500);

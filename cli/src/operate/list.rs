@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::human;
 
-use crate::GOOD;
 use crate::cluster::Cluster;
+use crate::exit::GOOD;
 use crate::render::{self, Grid, Paint};
 
 /// Prints the benchmarks of the namespace, or of all.

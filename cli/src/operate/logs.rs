@@ -9,7 +9,8 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use crate::arguments::LogsArguments;
 use crate::cluster::Cluster;
 use crate::cluster::answer::{self, Question};
-use crate::{BAD, GOOD, render};
+use crate::exit::{BAD, GOOD};
+use crate::render;
 
 /// Label of a pod of an Indexed Job.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";

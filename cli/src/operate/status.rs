@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Progress;
 
-use crate::GOOD;
 use crate::arguments::{Output, ShowArguments};
 use crate::cluster::Cluster;
+use crate::exit::GOOD;
 use crate::progress::{self, rows};
 use crate::render::{self, Grid, Paint};
 

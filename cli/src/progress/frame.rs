@@ -9,8 +9,8 @@ use ratatui::widgets::{Axis, Block, Cell, Chart, Dataset, GraphType, LineGauge, 
 use redisbench_benchmark::api::status::{NodeProgress, Progress, ShardProgress, VerdictValue};
 use redisbench_benchmark::human::{latency, rate, seconds};
 
-use super::Reason;
 use super::model::{Model, Point};
+use super::reason::Reason;
 use super::rows::{self, NODE_HEADS, SHARD_HEADS};
 
 /// The least width for two plots or tables side by side.

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{Phase, Progress};
 
-use super::{Reason, reasons, state, troubles};
+use super::reason::{Reason, reasons};
+use super::state::{state, troubles};
 
 /// The most points of the plot. Beyond, every other one is dropped, and points are taken half as often.
 const POINTS: usize = 600;

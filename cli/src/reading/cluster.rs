@@ -7,7 +7,7 @@ use kube::Api;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Artifact;
 
-use super::{Reading, ReadingError, finished};
+use super::kept::{Reading, ReadingError, finished};
 use crate::arguments::ClusterArguments;
 use crate::cluster::Cluster;
 use crate::cluster::answer::{self, Question};

@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::status::Phase;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::export::sample::{self, object};

@@ -4,8 +4,8 @@ use redisbench_benchmark::api::status::{CacheResult, ClientResult, ConnectionsRe
 use redisbench_benchmark::human::{bytes, count, latency, rate};
 
 use super::grid::{Cell, Grid};
+use super::latencies::latency_rows;
 use super::paint::Style;
-use super::result::latency_rows;
 
 /// What clients cost, each with its setting, if there are any.
 pub fn clients<'a>(found: impl IntoIterator<Item = (String, &'a ClientResult)>) -> Option<Grid> {

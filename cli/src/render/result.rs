@@ -6,10 +6,10 @@ use redisbench_benchmark::api::status::{
 };
 
 use super::grid::{Cell, Grid};
+use super::latencies::{asked, known, latency_grid, latency_row};
 use super::paint::{Paint, Style};
 use super::{extras, verification};
 use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
-use redisbench_benchmark::measurement::latencies;
 use redisbench_wire::plan::Topology;
 
 /// Above this, the busiest worker is likely the limit. Below, it still idles now and then.
@@ -59,26 +59,6 @@ pub fn grids(result: &TrialResult, standalone: bool) -> Vec<Grid> {
 /// Empty for a single operation, which would repeat the total.
 fn operations(result: &TrialResult) -> &[OperationResult] {
     if result.operations.len() > 1 { &result.operations } else { &[] }
-}
-
-/// A table of latencies of the same percentiles.
-pub fn latency_rows(title: &str, rows: &[(&str, &Latencies)]) -> Grid {
-    let asked = rows.first().map(|(_, latencies)| asked(latencies)).unwrap_or_default();
-    let mut grid = latency_grid(title, &asked);
-    for (name, latencies) in rows {
-        grid.row(latency_row(name, latencies, &asked));
-    }
-    grid
-}
-
-fn asked(latencies: &Latencies) -> Vec<&str> {
-    latencies.percentiles.iter().map(|one| one.percentile.as_str()).collect()
-}
-
-fn latency_grid(title: &str, asked: &[&str]) -> Grid {
-    let heads: Vec<String> = asked.iter().map(|percentile| format!("p{percentile}")).collect();
-    let heads: Vec<&str> = heads.iter().map(String::as_str).chain(["max", "mean"]).collect();
-    Grid::new(title, &heads)
 }
 
 fn latencies(result: &TrialResult) -> Grid {
@@ -149,33 +129,6 @@ pub fn own_share(at_least: &str, basis_points: u32) -> Cell {
     Cell::styled(format!("{at_least}{} %", basis_points / 100), style)
 }
 
-fn latency_row(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
-    let mut row = vec![Cell::from(name)];
-    row.extend(asked.iter().map(|percentile| quantile(latencies, percentile)));
-    row.push(known(latencies.max_nanoseconds));
-    row.push(known(latencies.mean_nanoseconds));
-    row
-}
-
-fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
-    match latencies.percentiles.iter().find(|one| one.percentile == percentile) {
-        Some(found) => {
-            let style = if found.more_than_nanoseconds.is_some() { Style::Bad } else { Style::Plain };
-            latencies::percentile(found).map_or_else(|| known(None), |text| Cell::styled(text, style))
-        }
-        // A shortened status has only these percentiles.
-        None => known(match percentile {
-            "50" => latencies.p50_nanoseconds,
-            "90" => latencies.p90_nanoseconds,
-            "95" => latencies.p95_nanoseconds,
-            "99" => latencies.p99_nanoseconds,
-            "99.9" => latencies.p999_nanoseconds,
-            "99.99" => latencies.p9999_nanoseconds,
-            _ => None,
-        }),
-    }
-}
-
 /// The precision of each percentile of the row `name`: the larger distance to an end of its interval, in per cent of the value.
 fn precision(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
     let cell = |percentile: &&str| {
@@ -193,10 +146,6 @@ fn precision(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
     let indent = name.len() - name.trim_start().len();
     let head = Cell::styled(format!("{:indent$}  precision", ""), Style::Dim);
     std::iter::once(head).chain(asked.iter().map(cell)).collect()
-}
-
-fn known(nanoseconds: Option<u64>) -> Cell {
-    Cell::known(nanoseconds.map(latency))
 }
 
 fn throughput(result: &TrialResult) -> Grid {

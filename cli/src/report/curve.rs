@@ -12,6 +12,7 @@ use redisbench_benchmark::report::repeats::Together;
 use redisbench_wire::histogram::HistogramError;
 
 use super::chart::{Axis, Chart, Mark, Role, Scale};
+use super::error::ReportError;
 use crate::render::Grid;
 
 /// The most points of a curve.
@@ -140,7 +141,7 @@ pub fn axis() -> Axis {
 }
 
 /// The curve of a trial with its intervals, its service time, and the load generator's part. A sentence if there is none.
-pub fn section(measurement: &Measurement) -> Result<Markup, super::ReportError> {
+pub fn section(measurement: &Measurement) -> Result<Markup, ReportError> {
     let Some(curve) = Curve::new([measurement])? else {
         return Ok(html! { p { "The distribution of response time is only in the full result." } });
     };

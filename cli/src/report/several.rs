@@ -11,8 +11,9 @@ use redisbench_benchmark::report::Measurement;
 
 use super::chart::{Axis, Chart, Mark, Role, Shape};
 use super::curve::{self, Curve};
+use super::error::ReportError;
 use super::sweep::{self, Metric};
-use super::{ReportError, table};
+use super::table;
 use crate::reading::Reading;
 use crate::render::{Grid, Paint, search, trials};
 

@@ -9,8 +9,8 @@ use rcgen::{
 use redisbench_wire::plan::{Tls, Trust};
 use tempfile::TempDir;
 
-use super::ThrowawayError;
-use super::configuration::quote;
+use super::error::ThrowawayError;
+use super::quote::quote;
 use crate::files::write_private;
 
 /// A certificate authority and one certificate that it signed, which servers and clients share. Deleted on drop.

@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{SENTINELS, Shape, ThrowawayError, Wanted};
+use super::error::ThrowawayError;
+use super::quote::quote;
+use super::wanted::{Shape, Wanted};
 use crate::credentials::Credentials;
 
+/// Sentinels per primary, so that two can agree on a failover.
+pub const SENTINELS: usize = 3;
 /// The node timeout while a cluster forms: nodes exchange news twice in this time.
 const FORMING_TIMEOUT: Duration = Duration::from_secs(1);
 /// The node timeout of a formed cluster: a node that is silent for this long has failed.
@@ -124,19 +128,6 @@ fn user_name(credentials: &Credentials) -> Result<&str, ThrowawayError> {
     }
 }
 
-/// Quotes any bytes as one word of redis.conf.
-pub fn quote(word: &str) -> String {
-    let escaped: String = word
-        .bytes()
-        .map(|byte| match byte {
-            b'"' | b'\\' => format!("\\{}", char::from(byte)),
-            b' '..=b'~' => char::from(byte).to_string(),
-            _ => format!("\\x{byte:02x}"),
-        })
-        .collect();
-    format!("\"{escaped}\"")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,11 +144,6 @@ mod tests {
 
     fn app() -> Credentials {
         Credentials { username: Some("app".to_owned()), password: "s".to_owned() }
-    }
-
-    #[test]
-    fn quotes_every_byte() {
-        assert_eq!(quote("a \"b\\\né"), r#""a \"b\\\x0a\xc3\xa9""#);
     }
 
     #[test]

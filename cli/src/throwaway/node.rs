@@ -6,12 +6,16 @@ use std::time::Duration;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisError};
 
 use super::configuration::{Place, Role, configuration};
-use super::{LOOK, PATIENCE, ThrowawayError, Wanted};
+use super::error::ThrowawayError;
+use super::limits::PATIENCE;
+use super::wanted::Wanted;
 use crate::child::{Child, describe};
 use crate::files::write_private;
 
 const PROGRAM: &str = "redis-server";
 const SENTINEL_FILE: &str = "sentinel.conf";
+/// The polling interval.
+const LOOK: Duration = Duration::from_millis(20);
 /// Timeout of a reply. Servers on loopback reply at once.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Timeout for stopping. There is nothing to save.

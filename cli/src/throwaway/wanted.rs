@@ -5,7 +5,9 @@ use std::fmt;
 use redisbench_benchmark::api::Validated;
 use redisbench_wire::plan::{Distribution, Tls, Topology, Transport};
 
-use super::{Authority, ThrowawayError};
+use super::authority::Authority;
+use super::error::ThrowawayError;
+use super::limits::{REPLICAS, SERVERS};
 use crate::credentials::{Credentials, TargetAccess};
 
 /// The default number of a server's databases.
@@ -42,11 +44,6 @@ pub struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// The most replicas of a primary.
-    pub const REPLICAS: u32 = 5;
-    /// The most servers of a pool.
-    pub const SERVERS: usize = 8;
-
     /// Servers without credentials and TLS.
     #[cfg(test)]
     pub fn plain(shape: Shape) -> Self {
@@ -75,7 +72,7 @@ impl<'a> Wanted<'a> {
         let target = &spec.plan.target;
         let count = target.endpoints.len();
         let (shape, least) = match target.topology {
-            Topology::Pool if count > Self::SERVERS => {
+            Topology::Pool if count > SERVERS => {
                 return Err(ThrowawayError::Servers { target: target.name.clone(), servers: count });
             }
             Topology::Pool if target.distribution == Distribution::ByKey => (Shape::Pool(count), 0),
@@ -85,7 +82,7 @@ impl<'a> Wanted<'a> {
             Topology::Cluster => (Shape::Cluster, 1),
         };
         let waited = spec.plan.workload.options.wait.as_ref().map_or(0, |wait| wait.replicas);
-        if waited > Self::REPLICAS {
+        if waited > REPLICAS {
             return Err(ThrowawayError::Replicas(waited));
         }
         let within = |tls: &Tls| authority.map(|authority| (authority, tls.client_certificate));

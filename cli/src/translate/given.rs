@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::Tool;
 use super::tables::{Meaning, Part, Row};
+use super::tool::Tool;
 use crate::credentials::Confidential;
 use crate::draft::Draft;
 use crate::explain::nearest;

@@ -42,7 +42,7 @@ fn company(row: &Row) -> (&'static str, &'static str) {
 
 #[test]
 fn every_option_is_translated_or_named() {
-    for tool in &TOOLS {
+    for Translator { tool, .. } in &TRANSLATORS {
         let base = if tool.gnu { "--key-maximum 9000" } else { "-t get" };
         for row in rows(tool) {
             for name in row.names {
@@ -68,7 +68,7 @@ fn every_option_is_translated_or_named() {
 #[test]
 fn names_are_in_one_row_and_in_the_documents() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/coming-from.md")).unwrap();
-    for tool in &TOOLS {
+    for Translator { tool, .. } in &TRANSLATORS {
         let (_, chapter) = text.split_once(&format!("\n## {}\n", tool.name)).unwrap();
         let chapter = chapter.split("\n## ").next().unwrap();
         for row in rows(tool) {
@@ -94,7 +94,7 @@ fn every_option_of_the_installed_redis_benchmark_is_known() {
         help.lines().filter(|line| line.starts_with(" -")).filter_map(|line| line.split_whitespace().next()).collect();
     assert!(options.len() > 25, "{help}");
     for option in options {
-        assert!(rows(&TOOLS[0]).any(|row| row.names.contains(&option)), "{option}");
+        assert!(rows(&TRANSLATORS[0].tool).any(|row| row.names.contains(&option)), "{option}");
     }
 }
 
