@@ -10,6 +10,7 @@ mod merge;
 mod seconds;
 mod series;
 mod spans;
+mod traces;
 
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::limits;
@@ -20,16 +21,14 @@ use redisbench_wire::timeline::Coarse;
 use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
 use seconds::{Latencies, Seconds};
-use spans::Spans;
-
-use merge::add_optional;
+use traces::Traces;
 
 pub use caches::CacheRecord;
 pub use churn::ChurnCounts;
 pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
-pub use spans::{Span, Traced};
+pub use traces::{Span, Traced};
 
 /// A request sent later than this after its due time counts as late.
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
@@ -106,7 +105,7 @@ pub struct Recording {
     /// Completions over time.
     series: Completions,
     seconds: Seconds,
-    spans: Option<Spans>,
+    traces: Option<Traces>,
 }
 
 #[derive(Clone, Debug)]
@@ -175,7 +174,7 @@ impl Recording {
             received_bytes: 0,
             counts_read: false,
             series: Completions::of_plan(plan),
-            spans: Spans::of(plan),
+            traces: Traces::of(plan),
         }
     }
 
@@ -391,20 +390,20 @@ impl Recording {
     /// Returns whether request `k` is traced.
     #[inline]
     pub fn traces(&self, k: u64) -> bool {
-        self.spans.as_ref().is_some_and(|spans| spans.chooses(k))
+        self.traces.as_ref().is_some_and(|traces| traces.chooses(k))
     }
 
     /// Keeps the time stamps of a traced request.
     #[cold]
     pub fn trace(&mut self, span: Span) {
-        if let Some(spans) = &mut self.spans {
-            spans.add(span);
+        if let Some(traces) = &mut self.traces {
+            traces.add(span);
         }
     }
 
     /// Removes the traced requests, if there are any.
     pub fn take_traced(&mut self) -> Option<Traced> {
-        self.spans.as_mut()?.take()
+        self.traces.as_mut()?.take()
     }
 
     /// Counts a request that succeeded with fewer replicas than WAIT asked for.

@@ -1,14 +1,19 @@
 //! Preparation of the target before the load: resolves it, authenticates, compares it with the plan, and checks that it supports the
 //! workload's commands. Speed does not matter here; the engine runs the load.
 
+mod access;
+mod addresses;
 mod advice;
 mod cleanup;
 mod client;
 mod cluster;
 mod commands;
 mod credentials;
+mod end;
 mod endpoint;
+mod finding;
 mod inspect;
+mod jitter;
 mod map;
 mod same_slot;
 mod scripts;
@@ -17,28 +22,27 @@ mod servers;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod trouble;
 mod watch;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::{Sentinels, ShardPlan, Target, Topology as Kind, Transport};
-use redisbench_wire::{FailureReason, ShardFailure};
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
 
+use self::access::Access;
+pub use self::access::Mounts;
 pub use self::advice::{failure, of_target, refused_handshake};
 pub use self::cleanup::clean_up;
-use self::client::{Client, Trouble};
-use self::credentials::Credentials;
+pub use self::finding::{Finding, Found};
 use self::inspect::look;
+use self::jitter::jitter;
 pub use self::sentinel::watch;
 pub use self::servers::{ServerView, ServerWatch};
-use self::tls::Security;
 pub use self::watch::ClusterWatch;
 use crate::cluster::{Topology, UNIX};
 use crate::engine;
@@ -53,21 +57,6 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(300);
 const UNCHANGED: u32 = 20;
 /// Shortest pause between looks while slots get no answers.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-
-/// The finding of a look at the target.
-#[derive(Debug)]
-pub enum Finding {
-    /// The target is up but not ready, and will become ready by itself.
-    Waiting(String),
-    /// A possibly temporary problem; a failure if it lasts.
-    Obstacle(ShardFailure),
-    /// A permanent problem.
-    Failed(ShardFailure),
-    /// The target matches the plan.
-    Found(Box<Found>),
-    /// The current map of a known cluster.
-    Map(Topology),
-}
 
 /// Why a target is looked at again, in rising urgency. A more urgent reason does not wait for a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,90 +90,6 @@ impl Again {
             }
             Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
         }
-    }
-}
-
-/// The engine's view of the target.
-#[derive(Debug)]
-pub struct Found {
-    pub topology: Topology,
-    /// For each operation, whether it only reads.
-    pub reads: Vec<bool>,
-    pub access: engine::Access,
-    /// Whether the handshake sets a client name.
-    pub named: bool,
-    /// Whether the inspected server may evict keys; assumed for all.
-    pub may_evict: bool,
-}
-
-/// Mount point of the secrets of all targets.
-#[derive(Clone, Debug)]
-pub struct Mounts {
-    /// Directory of the targets' folders: see [`Target::folder`].
-    pub targets: PathBuf,
-}
-
-/// Credentials and TLS settings.
-#[derive(Clone, Debug, Default)]
-struct Access {
-    credentials: Option<Credentials>,
-    security: Option<Security>,
-    /// The sentinels' own, if they differ.
-    sentinels: Option<Box<Self>>,
-}
-
-impl Access {
-    /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret takes effect.
-    async fn read(plan: &ShardPlan, mounts: &Mounts) -> Result<Self, ShardFailure> {
-        let target = &plan.target;
-        let folder = mounts.targets.join(target.folder());
-        let mut access = Self::default();
-        if target.authenticate {
-            let credentials = Credentials::read(&folder).await;
-            access.credentials =
-                Some(credentials.map_err(|problem| advice::unreadable_credentials(&target.name, &problem))?);
-        }
-        if let Some(tls) = &target.tls {
-            let security = Security::read(tls, &folder).await;
-            access.security = Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?);
-        }
-        if let Some(own) = &target.sentinels {
-            let read = access.of_sentinels(target, own, &mounts.targets.join(target.sentinel_folder())).await;
-            access.sentinels = Some(Box::new(read.map_err(|failure| advice::of_sentinels(target, &failure))?));
-        }
-        Ok(access)
-    }
-
-    /// Sentinels fall back to the servers' credentials and TLS.
-    async fn of_sentinels(&self, target: &Target, own: &Sentinels, mount: &Path) -> Result<Self, ShardFailure> {
-        let credentials = if own.authenticate {
-            let credentials = Credentials::read(mount).await;
-            Some(credentials.map_err(|problem| advice::unreadable_credentials(&target.name, &problem))?)
-        } else {
-            self.credentials.clone()
-        };
-        let security = match &own.transport {
-            Transport::SameAsTarget => self.security.clone(),
-            Transport::Plain => None,
-            Transport::Tls(tls) => {
-                let security = Security::read(tls, mount).await;
-                Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?)
-            }
-        };
-        Ok(Self { credentials, security, sentinels: None })
-    }
-
-    /// Connects to `endpoint` at its `address` within `limit`, and logs in.
-    async fn connect(&self, endpoint: &str, address: SocketAddr, limit: Duration) -> Result<Client, Trouble> {
-        let mut client = Client::connect(endpoint, address, self.security.as_ref(), limit).await?;
-        if let Some(credentials) = &self.credentials {
-            client.ask(&credentials.command()).await?;
-        }
-        Ok(client)
-    }
-
-    fn for_sentinels(&self) -> &Self {
-        self.sentinels.as_deref().unwrap_or(self)
     }
 }
 
@@ -287,9 +192,4 @@ async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology
         Finding::Failed(failure) => Finding::Failed(of_target(&plan.target, &failure)),
         other => other,
     }
-}
-
-/// A random time below `most`. The hasher's random keys are good enough here.
-fn jitter(most: Duration) -> Duration {
-    most.mul_f64((RandomState::new().hash_one(0) % 1024) as f64 / 1024.0)
 }

@@ -7,6 +7,8 @@
     reason = "results are within the bounds of their own type"
 )]
 
+mod digits;
+mod error;
 mod keys;
 mod mix;
 mod numbering;
@@ -32,38 +34,10 @@ use template::Template;
 use transaction::Around;
 use values::Values;
 
+pub use error::WorkloadError;
 pub use keys::part_of;
 pub use numbering::begin_apart;
 pub use transaction::Exchange;
-
-/// The maximum number of digits of a key's number, including padding.
-const DIGITS: usize = 32;
-
-/// Why a plan's workload cannot be run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WorkloadError {
-    /// No operation has a weight.
-    #[error("workload.operations has no operation with a weight above 0")]
-    NoOperations,
-    /// A command without a name.
-    #[error("workload.operations {0:?} has an empty command")]
-    EmptyCommand(String),
-    /// No keys, or more keys than numbers.
-    #[error("workload.keys: start {start} and count {count} must give 1 to 2^64 - 1 numbers")]
-    Keys { start: u64, count: u64 },
-    /// Too much padding.
-    #[error("workload.keys.width is {0}, but may be at most {DIGITS}")]
-    Width(u32),
-    /// An invalid key distribution.
-    #[error("workload.keys.pattern: {0}")]
-    Pattern(&'static str),
-    /// Invalid lengths of values.
-    #[error("workload.values.size has no length with a weight above 0, or a range that ends before its start")]
-    Sizes,
-    /// An invalid range of numbers.
-    #[error("workload.operations: numbers from {least} to {most} are empty, more than 2^64, or wider than their width")]
-    Integer { least: i64, most: i64 },
-}
 
 /// A request's operation, and the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The loop of a shard: receives calls and events from target, driver and clock, passes them to the state machine, and performs the
 //! resulting actions. It makes no decisions of its own.
 
+mod answers;
 mod background;
 mod calls;
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use redisbench_wire::plan::ShardPlan;
 
-use super::load::{Kind, Load};
+use super::kind::Kind;
+use super::load::Load;
 use super::pipeline::{Class, Pipeline, Request, Waiting};
 use crate::resp::Reply;
 use crate::verify::{Begin, Moment, Seen, Verifier};

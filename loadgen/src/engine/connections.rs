@@ -3,6 +3,7 @@
 mod connection;
 mod lifetime;
 mod rate;
+mod renewal;
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,11 +16,12 @@ use std::time::{Duration, Instant};
 use redisbench_wire::snapshot::{ReceiveDelay, Sending};
 
 use super::api::{Access, ConnectFailure};
+use super::common::Common;
+use super::depth::Depth;
 use super::integral::Integral;
-use super::load::Links;
+use super::links::Links;
 use super::pipeline::{Class, Pipeline, Request};
 use super::stream::Stream;
-use super::worker::Common;
 use crate::cluster::{NodeAddress, UNIX};
 use crate::record::{ChurnCounts, Delays};
 use crate::resp::{self, Reply};
@@ -52,15 +54,6 @@ const PARTING: Duration = Duration::from_millis(500);
 
 /// Interval of pings on idle connections, in nanoseconds.
 const PING_EVERY: u64 = 5_000_000_000;
-
-/// How far a load fills connections.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Depth {
-    /// The maximum number of commands in flight.
-    pub window: usize,
-    /// The maximum number of commands in one send.
-    pub batch: usize,
-}
 
 /// Why a connection could not be made.
 #[derive(Debug)]

@@ -10,10 +10,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, EngineConfig, EngineError, EngineEvent};
 use super::assembly::Assembly;
+use super::common::Common;
 use super::cpus::share_of_processor;
-use super::load::Together;
 use super::mailbox::{Command, Mailbox};
-use super::worker::{Common, Worker};
+use super::together::Together;
+use super::worker::Worker;
 use crate::cluster::Topology;
 use crate::record::WorkerReport;
 use crate::schedule::Seat;

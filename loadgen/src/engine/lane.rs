@@ -10,7 +10,8 @@ use redisbench_wire::Detail;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Sending, Stage};
 
-use super::load::{Links, Load};
+use super::links::Links;
+use super::load::Load;
 use super::pipeline::{Class, Waiting};
 use crate::record::{Completion, Period, Recording, Span, Traced, Unsent, WorkerReport};
 use crate::schedule::Seat;

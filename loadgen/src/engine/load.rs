@@ -1,47 +1,30 @@
 //! One load of one worker: a preload, a trial or the last read. Its requests, its times, and its progress.
 
+mod found;
 mod report;
 mod requests;
 mod source;
+mod usage;
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use redisbench_wire::plan::{self, Bound, PipelineMode, ShardPlan, Verify};
-use redisbench_wire::snapshot::{Sending, Stage};
+use redisbench_wire::snapshot::Stage;
 
-use super::connections::Depth;
+use super::depth::Depth;
 use super::integral::Integral;
+use super::kind::Kind;
+use super::links::Links;
 use super::pipeline::Class;
+use super::together::Together;
 use crate::record::{Delays, LATE_NANOSECONDS, Period};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
 use crate::workload::{PreloadWalk, Workload, part_of};
-use report::{Found, Usage};
+use found::Found;
 use source::{Allowance, Source, Walk};
-
-/// Shared by the workers of one load, to detect which one finishes last.
-#[derive(Debug, Default)]
-pub(super) struct Together {
-    pub attempt: u32,
-    /// Workers that have not finished.
-    pub remaining: AtomicUsize,
-    /// Keys that the preload wrote or found.
-    pub keys: AtomicU64,
-    /// Its commands that succeeded.
-    pub commands: AtomicU64,
-    /// One worker met an error that ends the load of all.
-    pub failed: AtomicBool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Preload,
-    Trial,
-    /// The final read of everything that a trial wrote.
-    LastRead,
-}
+use usage::Usage;
 
 /// How a closed loop uses its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +35,6 @@ enum Filling {
     Batches,
     /// This many callers take turns on all connections.
     Callers(u64),
-}
-
-/// What a load knows of the connections that carry its requests.
-pub(super) trait Links {
-    /// Connections to servers of the target.
-    fn usable(&self) -> usize;
-
-    /// Ready connections times nanoseconds, up to `now`.
-    fn ready_time(&self, now: u64) -> u128;
-
-    /// Limits on sending over the last `elapsed` nanoseconds, from the sampled connections.
-    fn sending(&self, elapsed: u64) -> Sending;
 }
 
 /// The properties of a load that a worker may read.

@@ -7,7 +7,7 @@ use redisbench_wire::Detail;
 use tokio::sync::oneshot;
 
 use super::api::Access;
-use super::load::Together;
+use super::together::Together;
 use crate::cluster::Topology;
 use crate::record::WorkerReport;
 use crate::sys::Waker;

@@ -1,12 +1,14 @@
 //! Where requests go: the servers, the slots that each serves, and the requests that wait for each.
 
 mod outages;
+mod unanswered;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use redisbench_wire::limits;
 
-use super::load::{Kind, Load};
+use super::kind::Kind;
+use super::load::Load;
 use super::pipeline::{Class, Hops, Request, Waiting};
 use crate::cluster::{NodeAddress, SLOTS, Topology, UNCOVERED};
 use outages::Outages;

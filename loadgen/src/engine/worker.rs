@@ -9,24 +9,25 @@
 mod commands;
 mod connect;
 mod dispatch;
+mod preloaded;
 mod receive;
 mod send;
+mod share;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Stage;
-use tokio::sync::mpsc;
 
-use self::commands::Preloaded;
+use self::preloaded::Preloaded;
+use self::share::Share;
 use super::api::{Access, EngineEvent};
 use super::caching::Caching;
 use super::checker::Checker;
+use super::common::Common;
 use super::connections::Connections;
 use super::load::Load;
 use super::mailbox::Command;
@@ -37,9 +38,9 @@ use crate::cluster::Topology;
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
-use crate::selfcheck::{Meter, RunQueue, Threads};
+use crate::selfcheck::RunQueue;
 use crate::sys::{self, Alarm, Event, Poller, Waker};
-use crate::workload::{PreloadWalk, Workload};
+use crate::workload::Workload;
 
 /// The epoll token of the eventfd.
 const MAIL: u64 = u64::MAX;
@@ -70,28 +71,6 @@ enum Wait {
     Asleep,
 }
 
-/// Shared by the workers of an engine. Sending and receiving a request touches none of it.
-#[derive(Debug)]
-pub(super) struct Common {
-    pub plan: ShardPlan,
-    pub trial: Arc<Workload>,
-    /// The steps of the preload, in order.
-    pub preload: Vec<PreloadWalk>,
-    pub last_read: Option<Arc<Workload>>,
-    pub may_evict: bool,
-    /// Each worker's share of a processor, in millionths.
-    pub processor: u64,
-    /// Per operation, whether a replica may serve it.
-    pub reads: Vec<bool>,
-    pub events: mpsc::Sender<EngineEvent>,
-    /// Ready connections of all workers.
-    pub ready: AtomicU32,
-    /// Wanted connections of all workers.
-    pub wanted: AtomicU32,
-    pub threads: Arc<Threads>,
-    pub meter: Arc<Meter>,
-}
-
 #[derive(Debug)]
 pub(super) struct Worker {
     common: Arc<Common>,
@@ -120,7 +99,7 @@ pub(super) struct Worker {
     whole_replies: WholeReplies,
     output: Output,
     /// The bytes of the current send by operation.
-    shares: Vec<send::Share>,
+    shares: Vec<Share>,
     /// Connections to read again because the reads of one turn did not empty them, and whether to read to the end of the stream, whose
     /// event is not repeated.
     again: Vec<(u32, bool)>,

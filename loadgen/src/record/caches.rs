@@ -3,7 +3,7 @@
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{Cache, CacheCounts};
 
-use super::RequestCounts;
+use super::counts::RequestCounts;
 
 /// Counts of a worker's client-side caches.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::Churn;
 
-use super::{RequestCounts, add_optional};
+use super::counts::{RequestCounts, add_optional};
 
 /// Counts of connections that were made and closed while measuring.
 #[derive(Clone, Debug)]

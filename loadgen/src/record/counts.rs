@@ -69,6 +69,15 @@ impl<const UNIT_BITS: u32, const HALF_BITS: u32> Counts<UNIT_BITS, HALF_BITS> {
     }
 }
 
+/// Adds the counts of another worker, if there are any.
+pub(super) fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
+    match (mine, its) {
+        (Some(mine), Some(its)) => mine.add(its),
+        (mine @ None, Some(its)) => *mine = Some(its.clone()),
+        (_, None) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,6 +11,7 @@ use redisbench_wire::timeline::{Span, Timeline};
 use redisbench_wire::topology::{Outage, TopologyReport};
 use redisbench_wire::{Detail, limits, timeline};
 
+use super::counts::add_optional;
 use super::{CacheRecord, ChurnCounts, Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 use crate::selfcheck::{Evidence, Seen};
 
@@ -314,14 +315,6 @@ fn idle_millionths(reports: &[WorkerReport]) -> Option<u32> {
     u32::try_from(idle).ok()
 }
 
-pub(super) fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
-    match (mine, its) {
-        (Some(mine), Some(its)) => mine.add(its),
-        (mine @ None, Some(its)) => *mine = Some(its.clone()),
-        (_, None) => {}
-    }
-}
-
 impl Recording {
     /// A copy for a snapshot. Drops what a live snapshot does not contain, so that less is copied between threads.
     #[must_use]
@@ -343,7 +336,7 @@ impl Recording {
             counts_read: self.counts_read,
             series: if full { self.series.clone() } else { super::Completions::default() },
             seconds: super::Seconds::default(),
-            spans: None,
+            traces: None,
         }
     }
 

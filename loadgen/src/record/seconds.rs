@@ -1,15 +1,8 @@
-//! A worker's counts per second.
-//!
-//! Only latencies are recorded twice. Counts are differences of the totals between the end of a second and that of the second before.
+//! The state of a worker's counts per second: latencies of the current second, and the totals when it began.
 
-use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{
-    BUCKETS, Buckets, Coarse, History, NodePart, Outcomes, Part, Span, highest_in, kept_spans, lowest_in,
-};
+use redisbench_wire::timeline::{BUCKETS, Coarse, History, Outcomes, highest_in, kept_spans, lowest_in};
 
-use super::{NodeRecord, NodeSecond, Recording};
-
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// Latencies of one operation in the current second.
 #[derive(Clone, Debug)]
@@ -29,7 +22,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         let Self { response, service, error_replies, former } = self;
         for latencies in [response, service, error_replies] {
             latencies.used().for_each(|bucket| former[bucket] = true);
@@ -51,24 +44,24 @@ impl Latencies {
 /// The seconds of one attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Seconds {
-    start: u64,
+    pub(super) start: u64,
     /// When the current second ends; `u64::MAX` until the start is known.
-    ends: u64,
+    pub(super) ends: u64,
     /// The current second.
-    second: u32,
+    pub(super) second: u32,
     /// The totals when it began.
-    before: Totals,
+    pub(super) before: Totals,
     /// How many spans of one length are kept.
-    kept: usize,
-    history: History,
+    pub(super) kept: usize,
+    pub(super) history: History,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Totals {
-    operations: Vec<Outcomes>,
-    warmup: Outcomes,
-    sent_bytes: u64,
-    received_bytes: u64,
+pub(super) struct Totals {
+    pub(super) operations: Vec<Outcomes>,
+    pub(super) warmup: Outcomes,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
 }
 
 /// For a copy to be merged: its seconds are reported separately.
@@ -90,106 +83,7 @@ impl Seconds {
         self.kept = kept_spans(parts);
     }
 
-    fn second_of(&self, now: u64) -> u32 {
+    pub(super) fn second_of(&self, now: u64) -> u32 {
         u32::try_from(now.saturating_sub(self.start) / SECOND).unwrap_or(u32::MAX)
-    }
-}
-
-impl Recording {
-    /// Sets the start instant, at which the first second begins.
-    pub fn begin(&mut self, start: u64) {
-        self.series.begin(start);
-        self.seconds.start = start;
-        self.seconds.ends = start.saturating_add(SECOND);
-    }
-
-    /// Advances to `now`. Everything recorded until the next call belongs to the second of that instant.
-    #[inline]
-    pub fn come_to(&mut self, now: u64) {
-        if now >= self.seconds.ends {
-            self.end_second(now);
-        }
-    }
-
-    #[cold]
-    fn end_second(&mut self, now: u64) {
-        let span = self.present_span();
-        let counts = self.operations.iter().map(|operation| Outcomes::of(&self.tally_of(operation))).collect();
-        let seconds = &mut self.seconds;
-        let before = &mut seconds.before;
-        before.operations = counts;
-        self.operations.iter_mut().for_each(|operation| operation.second.clear());
-        self.nodes.iter_mut().flatten().for_each(NodeRecord::end_second);
-        before.warmup = Outcomes::of(&self.warmup);
-        (before.sent_bytes, before.received_bytes) = (self.sent_bytes, self.received_bytes);
-        if !span.is_empty() {
-            seconds.history.push(span, seconds.kept);
-        }
-        seconds.second = seconds.second_of(now);
-        seconds.ends = seconds.start.saturating_add((u64::from(seconds.second) + 1).saturating_mul(SECOND));
-        seconds.history.complete_until(seconds.second, seconds.kept);
-    }
-
-    /// The counts since the current second began.
-    fn present_span(&self) -> Span {
-        let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
-        let before = &self.seconds.before;
-        let parts = self.operations.iter().zip(&before.operations).map(|(operation, before)| Part {
-            counts: since(&self.tally_of(operation), before),
-            response: operation.second.response.buckets(),
-            service: operation.second.service.buckets(),
-            error_replies: operation.second.error_replies.buckets(),
-        });
-        let mut parts: Vec<Part> = parts.collect();
-        let mut nodes: Vec<NodePart> = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
-        // Seconds of the warm-up have no parts.
-        if parts.iter().all(|part| part.counts == Outcomes::default()) {
-            parts.clear();
-            nodes.clear();
-        }
-        Span {
-            second: self.seconds.second,
-            seconds: 1,
-            warmup: since(&self.warmup, &before.warmup),
-            sent_bytes: self.sent_bytes - before.sent_bytes,
-            received_bytes: self.received_bytes - before.received_bytes,
-            parts,
-            nodes,
-        }
-    }
-
-    /// The seconds from `from` on, including the current one, and the first incomplete one.
-    pub fn seconds_since(&self, from: u32) -> (Vec<Span>, u32) {
-        let complete = self.seconds.history.complete();
-        let mut spans: Vec<Span> = self.seconds.history.since(from).cloned().collect();
-        let present = self.present_span();
-        if present.end() > from && !present.is_empty() {
-            spans.push(present);
-        }
-        (spans, complete)
-    }
-}
-
-impl NodeRecord {
-    /// Its part of the current second, if nodes are counted by the second. A node without requests has one too, because zero is a
-    /// measurement.
-    fn present_part(&self) -> Option<NodePart> {
-        let NodeSecond { service, before: (requests, errors) } = self.second.as_ref()?;
-        let requests = self.requests - requests;
-        Some(NodePart {
-            address: self.label.clone(),
-            requests,
-            errors: self.errors - errors,
-            service: if requests == 0 { Buckets::default() } else { service.buckets() },
-        })
-    }
-
-    fn end_second(&mut self) {
-        let Some(second) = &mut self.second else { return };
-        // Idle nodes cost nothing.
-        if self.requests > second.before.0 {
-            second.service.clear();
-            second.before = (self.requests, self.errors);
-        }
     }
 }

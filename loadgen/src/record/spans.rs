@@ -1,113 +1,108 @@
-//! Time stamps of single requests, for tracing.
+//! A worker's counts per second.
+//!
+//! Only latencies are recorded twice. Counts are differences of the totals between the end of a second and that of the second before.
 
-use redisbench_wire::plan::TrialPlan;
+use redisbench_wire::snapshot::Tally;
+use redisbench_wire::timeline::{Buckets, NodePart, Outcomes, Part, Span};
 
-use crate::workload::rng::{self, Stream};
+use super::seconds::SECOND;
+use super::{NodeRecord, NodeSecond, Recording};
 
-/// Traced requests of a worker that are kept until the cold side takes them.
-const MOST: usize = 1024;
-
-/// The time stamps of one request, in nanoseconds of the monotonic clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The request's number.
-    pub k: u64,
-    /// Index into the mix.
-    pub operation: u16,
-    /// Index of the node that replied. `None` if only the client library knows.
-    pub node: Option<u32>,
-    /// When it was due; in a closed loop, when it was first sent.
-    pub due: u64,
-    /// When it was sent for the last time. `None` if it failed elsewhere than in its reply.
-    pub sent: Option<u64>,
-    /// When its outcome was known.
-    pub ended: u64,
-    pub redirects: u8,
-    /// The kind of error that ended it.
-    pub error: Option<String>,
-}
-
-/// Traced requests on their way to the cold side.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Traced {
-    pub spans: Vec<Span>,
-    /// Traced requests that were dropped for lack of room.
-    pub lost: u64,
-    /// Labels of the nodes, by index.
-    pub nodes: Vec<String>,
-}
-
-/// Chooses requests to trace, and keeps their time stamps.
-#[derive(Clone, Debug)]
-pub(super) struct Spans {
-    chosen: Stream,
-    one_in: u64,
-    traced: Traced,
-}
-
-impl Spans {
-    /// None unless the plan asks for tracing.
-    pub(super) fn of(plan: &TrialPlan) -> Option<Self> {
-        let one_in = plan.tracing.as_ref()?.one_in;
-        Some(Self { chosen: Stream::new(plan.workload.seed, rng::TRACES), one_in, traced: Traced::default() })
+impl Recording {
+    /// Sets the start instant, at which the first second begins.
+    pub fn begin(&mut self, start: u64) {
+        self.series.begin(start);
+        self.seconds.start = start;
+        self.seconds.ends = start.saturating_add(SECOND);
     }
 
-    /// Returns whether request `k` is traced. Drawn by number rather than counted: shards, workers and mixes in turns follow multiples of k.
+    /// Advances to `now`. Everything recorded until the next call belongs to the second of that instant.
     #[inline]
-    pub(super) fn chooses(&self, k: u64) -> bool {
-        self.chosen.below(k, self.one_in) == 0
-    }
-
-    pub(super) fn add(&mut self, span: Span) {
-        if self.traced.spans.len() < MOST {
-            self.traced.spans.push(span);
-        } else {
-            self.traced.lost += 1;
+    pub fn come_to(&mut self, now: u64) {
+        if now >= self.seconds.ends {
+            self.end_second(now);
         }
     }
 
-    /// Removes what was kept, if anything.
-    pub(super) fn take(&mut self) -> Option<Traced> {
-        (!self.traced.spans.is_empty()).then(|| std::mem::take(&mut self.traced))
+    #[cold]
+    fn end_second(&mut self, now: u64) {
+        let span = self.present_span();
+        let counts = self.operations.iter().map(|operation| Outcomes::of(&self.tally_of(operation))).collect();
+        let seconds = &mut self.seconds;
+        let before = &mut seconds.before;
+        before.operations = counts;
+        self.operations.iter_mut().for_each(|operation| operation.second.clear());
+        self.nodes.iter_mut().flatten().for_each(NodeRecord::end_second);
+        before.warmup = Outcomes::of(&self.warmup);
+        (before.sent_bytes, before.received_bytes) = (self.sent_bytes, self.received_bytes);
+        if !span.is_empty() {
+            seconds.history.push(span, seconds.kept);
+        }
+        seconds.second = seconds.second_of(now);
+        seconds.ends = seconds.start.saturating_add((u64::from(seconds.second) + 1).saturating_mul(SECOND));
+        seconds.history.complete_until(seconds.second, seconds.kept);
+    }
+
+    /// The counts since the current second began.
+    fn present_span(&self) -> Span {
+        let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
+        let before = &self.seconds.before;
+        let parts = self.operations.iter().zip(&before.operations).map(|(operation, before)| Part {
+            counts: since(&self.tally_of(operation), before),
+            response: operation.second.response.buckets(),
+            service: operation.second.service.buckets(),
+            error_replies: operation.second.error_replies.buckets(),
+        });
+        let mut parts: Vec<Part> = parts.collect();
+        let mut nodes: Vec<NodePart> = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
+        // Seconds of the warm-up have no parts.
+        if parts.iter().all(|part| part.counts == Outcomes::default()) {
+            parts.clear();
+            nodes.clear();
+        }
+        Span {
+            second: self.seconds.second,
+            seconds: 1,
+            warmup: since(&self.warmup, &before.warmup),
+            sent_bytes: self.sent_bytes - before.sent_bytes,
+            received_bytes: self.received_bytes - before.received_bytes,
+            parts,
+            nodes,
+        }
+    }
+
+    /// The seconds from `from` on, including the current one, and the first incomplete one.
+    pub fn seconds_since(&self, from: u32) -> (Vec<Span>, u32) {
+        let complete = self.seconds.history.complete();
+        let mut spans: Vec<Span> = self.seconds.history.since(from).cloned().collect();
+        let present = self.present_span();
+        if present.end() > from && !present.is_empty() {
+            spans.push(present);
+        }
+        (spans, complete)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use redisbench_wire::plan::Tracing;
-
-    use super::*;
-
-    fn spans(one_in: u64) -> Spans {
-        let tracing = Some(Tracing { endpoint: "http://collector:4318".into(), one_in });
-        Spans::of(&TrialPlan { tracing, ..TrialPlan::basic("redis:6379") }).unwrap()
+impl NodeRecord {
+    /// Its part of the current second, if nodes are counted by the second. A node without requests has one too, because zero is a
+    /// measurement.
+    fn present_part(&self) -> Option<NodePart> {
+        let NodeSecond { service, before: (requests, errors) } = self.second.as_ref()?;
+        let requests = self.requests - requests;
+        Some(NodePart {
+            address: self.label.clone(),
+            requests,
+            errors: self.errors - errors,
+            service: if requests == 0 { Buckets::default() } else { service.buckets() },
+        })
     }
 
-    fn span(k: u64) -> Span {
-        Span { k, operation: 0, node: Some(0), due: 1, sent: Some(2), ended: 3, redirects: 0, error: None }
-    }
-
-    #[test]
-    fn every_part_of_a_load_has_its_share_of_traced_requests() {
-        assert!(Spans::of(&TrialPlan::basic("redis:6379")).is_none());
-        let all = spans(1);
-        assert!((0..1000).all(|k| all.chooses(k)));
-        // 2,500 of each of four shards are expected; 300 are six standard deviations.
-        let spans = spans(100);
-        for shard in 0..4 {
-            let chosen = (0..250_000).filter(|turn| spans.chooses(turn * 4 + shard)).count();
-            assert!(chosen.abs_diff(2500) < 300, "shard {shard}: {chosen}");
+    fn end_second(&mut self) {
+        let Some(second) = &mut self.second else { return };
+        // Idle nodes cost nothing.
+        if self.requests > second.before.0 {
+            second.service.clear();
+            second.before = (self.requests, self.errors);
         }
-    }
-
-    #[test]
-    fn traces_beyond_the_room_are_counted() {
-        let mut spans = spans(1);
-        assert_eq!(spans.take(), None);
-        (0..MOST as u64 + 7).for_each(|k| spans.add(span(k)));
-        let taken = spans.take().unwrap();
-        assert_eq!((taken.spans.len(), taken.lost, taken.spans[5].k), (MOST, 7, 5));
-        spans.add(span(9));
-        assert_eq!(spans.take().unwrap(), Traced { spans: vec![span(9)], ..Traced::default() });
     }
 }

@@ -1,6 +1,6 @@
 //! A constant rate, without a division per request.
 
-use super::Seat;
+use super::seat::Seat;
 
 const SECOND: u64 = 1_000_000_000;
 

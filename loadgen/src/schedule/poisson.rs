@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 use redisbench_wire::rate::CumulativeRate;
 
-use super::Seat;
 use super::exponential::exponential;
+use super::seat::Seat;
 use crate::workload::rng::{ARRIVALS, Stream};
 
 /// A process of rate 1 whose point x is due at L^-1(x * N * W): its share of the benchmark's rate, including ramps. The gap before

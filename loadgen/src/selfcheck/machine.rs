@@ -1,9 +1,9 @@
 //! The kernel's counters of the machine and of the process's cgroup, over a load.
 
+mod kernel_file;
 mod throttling;
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use redisbench_wire::snapshot::{Environment, Interface};
 use redisbench_wire::strain::Strain;
 
+use kernel_file::read_start;
 use throttling::Throttling;
 
 use super::environment;
@@ -57,15 +58,6 @@ impl Kernel {
             stolen_nanoseconds: self.statistics.as_ref().and_then(|file| read_start(file, stolen)).unwrap_or_default(),
         }
     }
-}
-
-/// Applies `of` to the first kilobyte of a kernel file.
-fn read_start<T>(file: &File, of: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-    let mut text = [0; 1024];
-    let length = file.read_at(&mut text, 0).ok()?;
-    // The cut may split a character of a path.
-    let text = &text[..length];
-    of(std::str::from_utf8(text).or_else(|error| std::str::from_utf8(&text[..error.valid_up_to()])).ok()?)
 }
 
 impl Evidence {

@@ -3,8 +3,8 @@
 use redisbench_wire::plan::{Target, Transport};
 use redisbench_wire::{FailureReason, ShardFailure, limits};
 
-use super::client::Trouble;
 use super::credentials::Credentials;
+use super::trouble::Trouble;
 
 /// A failure whose message is cut to the limit of the protocol.
 pub fn failure(reason: FailureReason, message: &str) -> ShardFailure {

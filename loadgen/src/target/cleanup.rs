@@ -8,8 +8,11 @@ use redisbench_wire::{CleanupState, limits};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::client::{Client, Trouble};
-use super::{Access, FIRST_PAUSE, Finding, Mounts, look_in_time};
+use super::access::{Access, Mounts};
+use super::client::Client;
+use super::finding::Finding;
+use super::trouble::Trouble;
+use super::{FIRST_PAUSE, look_in_time};
 use crate::cluster::{NodeAddress, slot_of};
 use crate::workload::OwnKeys;
 

@@ -3,11 +3,13 @@
 use redis::Value;
 use redisbench_wire::plan::{ReadFrom, Target};
 
-use super::client::{self, Client, Trouble, text};
+use super::advice;
+use super::client::{self, Client, text};
+use super::end::End;
 use super::endpoint::Endpoint;
-use super::inspect::{End, wrong_topology};
+use super::finding::{Finding, wrong_topology};
 use super::map::{ClusterMap, Node};
-use super::{Finding, advice};
+use super::trouble::Trouble;
 use crate::cluster::{Member, NodeAddress, SLOTS, Topology, UNCOVERED};
 
 /// A node's reply about its cluster's map.

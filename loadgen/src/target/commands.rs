@@ -1,13 +1,16 @@
 //! Checks with COMMAND that the server knows the workload's commands, accepts their number of arguments, and that a load may use them.
 //! Without permission for COMMAND, all pass.
 
+mod flags;
 mod reads;
 
 use redis::Value;
 use redisbench_wire::plan::{Operation, Part, TrialPlan};
 
+use self::flags::has_flag;
 use self::reads::reads;
-use super::client::{Client, Trouble, text};
+use super::client::{Client, text};
+use super::trouble::Trouble;
 
 /// Commands flagged as blocking that block only with this word.
 const BLOCKING_WITH: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
@@ -88,12 +91,6 @@ impl Description<'_> {
     fn has_flag(&self, wanted: &str) -> bool {
         has_flag(self.fields, wanted).unwrap_or(false)
     }
-}
-
-/// `None` if the entry has no flags.
-fn has_flag(fields: &[Value], wanted: &str) -> Option<bool> {
-    let (Value::Array(flags) | Value::Set(flags)) = fields.get(2)? else { return None };
-    Some(flags.iter().any(|flag| text(flag) == Some(wanted)))
 }
 
 fn judge_one(plan: &TrialPlan, operation: &Operation, description: &Value) -> Option<String> {

@@ -8,14 +8,15 @@ use redis::Value;
 use redisbench_wire::plan::{Distribution, Protocol, ReadFrom, ShardPlan, Target, Topology as Kind};
 use redisbench_wire::{FailureReason, limits};
 
-use super::advice;
-use super::client::{self, Client, Trouble};
+use super::access::Access;
+use super::addresses::{addresses, not_answered};
+use super::client::Client;
 use super::cluster::{self, Answer};
-use super::commands;
+use super::end::End;
 use super::endpoint::Endpoint;
-use super::same_slot;
-use super::scripts;
-use super::{Access, Finding, Found, credentials, sentinel, tls};
+use super::finding::{Finding, Found, wrong_topology};
+use super::trouble::Trouble;
+use super::{advice, commands, credentials, same_slot, scripts, sentinel};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::{self, Handshake};
 
@@ -149,60 +150,12 @@ async fn servers(target: &Target) -> Result<Vec<(Endpoint, SocketAddr)>, Finding
     Ok(servers)
 }
 
-/// An endpoint and its addresses.
-pub(super) async fn addresses(target: &Target, text: &str) -> Result<(Endpoint, Vec<SocketAddr>), Finding> {
-    let Ok(endpoint) = text.parse::<Endpoint>() else {
-        let message = format!("spec.targets[0].endpoints: {text} is not of the form host:port");
-        return Err(Finding::Failed(advice::failure(FailureReason::BadPlan, &message)));
-    };
-    match endpoint.resolve().await {
-        Ok(addresses) => Ok((endpoint, addresses)),
-        Err(error) => Err(Finding::Obstacle(advice::not_resolved(&target.name, text, &client::name(&error)))),
-    }
-}
-
-/// The meaning of a server's trouble at one address: an obstacle, as others may answer, or a failure.
-pub(super) async fn not_answered(
-    target: &Target,
-    text: &str,
-    address: SocketAddr,
-    access: &Access,
-    trouble: &Trouble,
-) -> Finding {
-    match trouble {
-        Trouble::Insecure(problem) => Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}"))),
-        Trouble::Foreign(_) if access.security.is_none() && tls::speaks_tls(address).await => {
-            Finding::Failed(advice::wants_tls(&target.name, text))
-        }
-        _ => Finding::Obstacle(advice::unreachable(&target.name, text, trouble.text())),
-    }
-}
-
 /// Sorts the address in use first, so that it is kept while it answers.
 fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<SocketAddr> {
     let in_use =
         |address: &SocketAddr| known.is_some_and(|known| known.nodes.iter().any(|node| node.address == *address));
     addresses.sort_by_key(|address| !in_use(address));
     addresses
-}
-
-/// Why a look at one address ended early.
-pub(super) enum End {
-    /// A command got no answer or an error.
-    Trouble(Trouble),
-    Judged(Finding),
-}
-
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
-    }
-}
-
-impl From<Finding> for End {
-    fn from(finding: Finding) -> Self {
-        Self::Judged(finding)
-    }
 }
 
 struct Look<'a> {
@@ -403,10 +356,6 @@ fn set_name(plan: &ShardPlan) -> redis::Cmd {
     let mut command = redis::cmd("CLIENT");
     command.arg("SETNAME").arg(connection_name(&plan.run, plan.shard));
     command
-}
-
-pub(super) fn wrong_topology(message: &str) -> Finding {
-    Finding::Failed(advice::wrong_topology(message))
 }
 
 /// The name in the server's CLIENT LIST: the last characters of the run, which differ most, and the shard.

@@ -1,23 +1,16 @@
 //! A node's view of its cluster: the owners of slots and their replicas. Pure.
 
+mod part;
 mod shards;
 mod slots;
 
 use redis::Value;
 
-use super::client::text;
+use self::part::Part;
 use super::endpoint::Endpoint;
 use crate::cluster::{SLOTS, UNCOVERED};
 
-/// A node as the cluster describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub id: String,
-    /// The address for clients.
-    pub endpoint: Endpoint,
-    /// True if the node serves: neither failed nor loading its data.
-    pub healthy: bool,
-}
+pub use self::part::Node;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMap {
@@ -29,14 +22,6 @@ pub struct ClusterMap {
     pub replicas: Vec<(usize, Node)>,
     /// Nodes without slots: primaries (true) and their replicas.
     pub idle: Vec<(bool, Node)>,
-}
-
-/// The slots of one primary.
-struct Part {
-    /// First and last slot of each range.
-    ranges: Vec<(usize, usize)>,
-    primary: Node,
-    replicas: Vec<Node>,
 }
 
 impl ClusterMap {
@@ -83,18 +68,6 @@ impl ClusterMap {
         }
         Some(map)
     }
-}
-
-fn range(first: &Value, last: &Value) -> Option<(usize, usize)> {
-    let (Value::Int(first), Value::Int(last)) = (first, last) else { return None };
-    let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
-    (first <= last && last < SLOTS).then_some((first, last))
-}
-
-/// A node's address. Nil or empty means the address of the node that answered; "?" means an announced host name that is not set.
-fn endpoint(host: &Value, port: i64, asked: &Endpoint) -> Option<Endpoint> {
-    let host = text(host).filter(|host| !host.is_empty() && *host != "?").unwrap_or_else(|| asked.host());
-    Some(Endpoint::new(host, u16::try_from(port).ok()?))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use redis::Value;
 use redisbench_wire::plan::{TrialPlan, WorkloadOptions};
 
-use super::client::{Client, Trouble};
+use super::client::Client;
 use super::commands;
+use super::trouble::Trouble;
 use crate::cluster::slot_of;
 use crate::workload::Workload;
 

@@ -7,9 +7,12 @@ use redis::Cmd;
 use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{Script, TrialPlan};
 
-use super::client::{Client, Trouble};
-use super::inspect::End;
-use super::{Access, Finding, advice};
+use super::access::Access;
+use super::advice;
+use super::client::Client;
+use super::end::End;
+use super::finding::Finding;
+use super::trouble::Trouble;
 use crate::cluster::Topology;
 
 /// Loads all scripts into the servers of `topology`. `client` is connected to one of them, or to the only one of a target without slots.

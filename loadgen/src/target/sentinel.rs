@@ -9,10 +9,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::client::{Client, Trouble, text};
+use super::access::{Access, Mounts};
+use super::addresses::{addresses, not_answered};
+use super::advice;
+use super::client::{Client, text};
+use super::end::End;
 use super::endpoint::Endpoint;
-use super::inspect::{End, addresses, not_answered};
-use super::{Access, Finding, Mounts, advice};
+use super::finding::Finding;
+use super::trouble::Trouble;
 
 /// The most names in a message.
 const NAMED: usize = 8;

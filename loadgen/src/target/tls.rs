@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::client::Trouble;
+use super::trouble::Trouble;
 use crate::engine::{Tls, TlsParts};
 
 const AUTHORITY: &str = "spec.targets[0].tls.caSecretRef";

@@ -7,11 +7,13 @@ use redisbench_wire::plan::ShardPlan;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::client::{Client, Trouble};
+use super::access::{Access, Mounts};
+use super::client::Client;
 use super::cluster::{self, Answer};
+use super::end::End;
 use super::endpoint::Endpoint;
-use super::inspect::End;
-use super::{Access, Mounts, jitter};
+use super::jitter::jitter;
+use super::trouble::Trouble;
 use crate::cluster::Topology;
 
 /// Timeout of the kept connection, before other nodes are tried.

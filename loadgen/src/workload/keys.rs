@@ -2,10 +2,11 @@
 
 use redisbench_wire::plan::Keys;
 
+use super::digits::DIGITS;
+use super::error::WorkloadError;
 use super::numbering::seat_of;
 use super::pattern::Pattern;
 use super::rng::Stream;
-use super::{DIGITS, WorkloadError};
 
 #[derive(Clone, Debug)]
 pub(super) struct KeySpace {

@@ -4,20 +4,18 @@
 mod gaussian;
 mod hot_set;
 mod scatter;
+mod unit;
 mod zipf;
 
 use redisbench_wire::plan::{HotKeys, KeyPattern, Keys};
 
-use super::WorkloadError;
+use super::error::WorkloadError;
 use super::numbering::Numbering;
 use super::rng::Stream;
 use gaussian::Gaussian;
 use hot_set::HotSet;
 use scatter::Scatter;
 use zipf::Zipf;
-
-/// After this many rejected numbers, the most likely key is taken: at most once in 10^11 requests.
-const TRIES: u64 = 64;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
@@ -104,11 +102,6 @@ impl Drawn {
             None => rank,
         }
     }
-}
-
-/// 53 random bits as a number between 0 and 1, both exclusive.
-fn unit(bits: u64) -> f64 {
-    ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod steps;
 
 use redisbench_wire::plan::Part;
 
-use super::WorkloadError;
+use super::error::WorkloadError;
 use super::keys::KeySpace;
 use super::rng::Stream;
 use super::transaction::{Around, Exchange};

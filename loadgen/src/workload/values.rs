@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redisbench_wire::plan::{self, ValueContent, ValueSize};
 
-use super::WorkloadError;
+use super::error::WorkloadError;
 use super::mix::Mix;
 use super::rng::{self, Stream};
 

@@ -31,14 +31,15 @@ const NOWHERE: [&str; 19] = [
 
 /// Where workers and the cold side share state: values written when a connection or phase changes, and channels that a worker checks
 /// between two polls. No request touches any of it.
-const MEETING_PLACES: [&str; 9] = [
+const MEETING_PLACES: [&str; 10] = [
     "engine/api.rs",
+    "engine/common.rs",
     "engine/connections.rs",
     "engine/assembly.rs",
     "engine/handle.rs",
-    "engine/load.rs",
     "engine/mailbox.rs",
     "engine/outbox.rs",
+    "engine/together.rs",
     "engine/worker.rs",
     "engine/worker/commands.rs",
 ];

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::Depth;
 use super::lifetime::Life;
-use crate::engine::exchanges::Progress;
+use crate::engine::depth::Depth;
 use crate::engine::pipeline::{Pipeline, Request};
+use crate::engine::progress::Progress;
 use crate::engine::queue::Queue;
 use crate::engine::stream::Stream;
 use crate::resp::Decoder;

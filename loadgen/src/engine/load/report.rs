@@ -1,39 +1,14 @@
 //! What a load reports of itself.
 
-use redisbench_wire::snapshot::{Sending, Stage, Window};
+use redisbench_wire::snapshot::{Stage, Window};
 
-use super::{Filling, Kind, Links, Load, Source};
+use super::found::Found;
+use super::usage::Usage;
+use super::{Filling, Load, Source};
+use crate::engine::kind::Kind;
+use crate::engine::links::Links;
 use crate::record::WorkerReport;
 use crate::selfcheck::RunQueue;
-
-/// A worker's observations of itself while its load was sending.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    /// Requests in flight times nanoseconds, in a closed loop.
-    in_flight: u128,
-    /// Requests that its ready connections had room for, times nanoseconds.
-    room: u128,
-    /// Limits on sending, from the sampled connections.
-    sending: Sending,
-}
-
-/// Times of a thread, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
-    cpu: u64,
-    /// Ready to run, without a processor.
-    waited: u64,
-}
-
-impl Usage {
-    pub(super) fn so_far(run_queue: &RunQueue) -> Self {
-        Self { cpu: run_queue.ran_nanoseconds(), waited: run_queue.waited_nanoseconds() }
-    }
-
-    pub(super) fn since(self, before: Self) -> Self {
-        Self { cpu: self.cpu.saturating_sub(before.cpu), waited: self.waited.saturating_sub(before.waited) }
-    }
-}
 
 impl Load {
     /// Adds the trial to a report at `now`, if this is one or its last read.

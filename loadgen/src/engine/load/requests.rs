@@ -2,8 +2,9 @@
 
 use redisbench_wire::snapshot::Stage;
 
-use super::{Filling, Links, Load, Source};
+use super::{Filling, Load, Source};
 use crate::engine::connections::Connection;
+use crate::engine::links::Links;
 use crate::engine::pipeline::{Class, Hops, Pipeline, Request, Waiting};
 use crate::record::{Period, Recording, Unsent};
 use crate::schedule::Slot;

@@ -8,22 +8,15 @@ use redisbench_wire::Detail;
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
+use super::preloaded::Preloaded;
 use crate::engine::api::EngineEvent;
-use crate::engine::load::{Kind, Links, Load, Together};
+use crate::engine::kind::Kind;
+use crate::engine::links::Links;
+use crate::engine::load::Load;
 use crate::engine::mailbox::Command;
+use crate::engine::together::Together;
 use crate::record::{Recording, Traced, WorkerReport};
 use crate::sys;
-
-/// The progress of the preload.
-#[derive(Debug, Default)]
-pub(super) struct Preloaded {
-    pub keys: u64,
-    pub commands: u64,
-    /// Parts of `keys` and `commands` that the cold side knows.
-    told: (u64, u64),
-    /// The next step.
-    step: usize,
-}
 
 impl Worker {
     pub(super) fn read_mail(&mut self) {

@@ -3,7 +3,7 @@
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
-use crate::engine::load::Kind;
+use crate::engine::kind::Kind;
 use crate::engine::pipeline::{Class, Request, Waiting};
 use crate::record::Unsent;
 

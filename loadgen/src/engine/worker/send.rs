@@ -1,6 +1,7 @@
 //! Fills the windows of connections, and sends once per connection and turn.
 
 use super::Worker;
+use super::share::Share;
 use crate::engine::caching::Caching;
 use crate::engine::connections::Sent;
 use crate::engine::pipeline::{Class, Pipeline, Request, Waiting};
@@ -165,13 +166,6 @@ impl Worker {
             }
         }
     }
-}
-
-/// The bytes of consecutive requests of one operation in a send.
-#[derive(Debug)]
-pub(super) struct Share {
-    operation: u16,
-    bytes: usize,
 }
 
 /// Where the shares of a send are listed.

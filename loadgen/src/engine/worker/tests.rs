@@ -2,6 +2,9 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::sync::atomic::AtomicU32;
+
+use tokio::sync::mpsc;
 
 use super::*;
 

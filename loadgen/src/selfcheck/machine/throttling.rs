@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::read_start;
+use super::kernel_file::read_start;
 
 /// Mount points of cgroup version 2, alone or beside version 1, and of version 1.
 const MOUNTS: [&str; 4] =

@@ -3,7 +3,7 @@
 use redis::Value;
 use redisbench_wire::plan::only_reads;
 
-use super::has_flag;
+use super::flags::has_flag;
 
 /// Whether each command only reads, by the flags from COMMAND INFO, otherwise by the table.
 pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {

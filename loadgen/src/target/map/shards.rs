@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::{Node, Part, endpoint, range};
+use super::part::{Node, Part, endpoint, range};
 use crate::target::client::text;
 use crate::target::endpoint::Endpoint;
 

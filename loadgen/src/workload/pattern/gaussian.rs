@@ -1,6 +1,6 @@
 //! The normal distribution, truncated at the first and the last key, as memtier draws it.
 
-use super::{TRIES, unit};
+use super::unit::{TRIES, unit};
 use crate::workload::rng::Stream;
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! ACM Transactions on Modeling and Computer Simulation 6 (1996), 169-184. It needs no table of the keys and no sum over them, supports
 //! every exponent, and accepts most numbers at the first try. The functions of `libm` use only operations that every processor rounds alike.
 
-use super::{TRIES, unit};
+use super::unit::{TRIES, unit};
 use crate::workload::rng::Stream;
 
 #[derive(Clone, Debug)]

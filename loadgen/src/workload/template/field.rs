@@ -2,10 +2,11 @@
 
 use redisbench_wire::plan::Part;
 
+use crate::workload::digits::DIGITS;
+use crate::workload::error::WorkloadError;
 use crate::workload::keys::KeySpace;
 use crate::workload::rng::{self, Stream};
 use crate::workload::values::Values;
-use crate::workload::{DIGITS, WorkloadError};
 
 /// Digits of a score: `0.` and nine decimals.
 const SCORE: usize = 11;
