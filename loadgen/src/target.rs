@@ -40,7 +40,7 @@ pub use self::advice::{failure, of_target, refused_handshake};
 pub use self::cleanup::clean_up;
 pub use self::finding::{Finding, Found};
 use self::inspect::look;
-use self::jitter::jitter;
+use self::jitter::{jitter, share};
 pub use self::sentinel::watch;
 pub use self::servers::{ServerView, ServerWatch};
 pub use self::watch::ClusterWatch;
@@ -73,22 +73,23 @@ pub enum Again {
 
 impl Again {
     /// The pause before the look. Random, because all shards of a benchmark notice at once. Longer while a node is down, because each look
-    /// that finds the old map is followed by another. While slots get no answers, looks are frequent, but at most about 1,000 per second
-    /// over all shards.
+    /// that finds the old map is followed by another. While slots get no answers, looks are frequent. All shards together make at most
+    /// about 1,000 looks per second, whatever the reason.
     fn pause(self, plan: &ShardPlan) -> Duration {
+        let share = share(plan.shards);
         match self {
             Self::Unanswered => {
-                let shortest = SHORTEST_PAUSE.max(Duration::from_millis(1) * plan.shards);
+                let shortest = SHORTEST_PAUSE.max(share);
                 shortest + jitter(shortest)
             }
             // With Sentinel the map is one address, and the primary may change within a second.
-            _ if plan.target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
-            Self::Moved => jitter(Duration::from_millis(500)),
+            _ if plan.target.topology == Kind::Sentinel => share + jitter(share.max(Duration::from_millis(200))),
+            Self::Moved => share + jitter(share.max(Duration::from_millis(500))),
             Self::Settling => {
-                let shortest = SETTLING_PAUSE.max(Duration::from_millis(2) * plan.shards);
+                let shortest = SETTLING_PAUSE.max(share * 2);
                 shortest + jitter(shortest)
             }
-            Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
+            Self::NodeGone => share.max(Duration::from_secs(1)) + jitter(share.max(Duration::from_secs(2))),
         }
     }
 }
@@ -134,8 +135,9 @@ pub async fn search_again(
     why: Again,
     findings: mpsc::Sender<Finding>,
 ) {
-    let mut pause = if why == Again::Unanswered { why.pause(&plan) } else { FIRST_PAUSE };
-    let longest = if plan.target.topology == Kind::Sentinel { FIRST_PAUSE } else { LONGEST_PAUSE };
+    let share = share(plan.shards);
+    let mut pause = if why == Again::Unanswered { why.pause(&plan) } else { FIRST_PAUSE.max(share) };
+    let longest = share.max(if plan.target.topology == Kind::Sentinel { FIRST_PAUSE } else { LONGEST_PAUSE });
     let mut unchanged = 0;
     sleep(why.pause(&plan)).await;
     loop {

@@ -8,3 +8,8 @@ use std::time::Duration;
 pub(super) fn jitter(most: Duration) -> Duration {
     most.mul_f64((RandomState::new().hash_one(0) % 1024) as f64 / 1024.0)
 }
+
+/// The shortest interval at which each of `shards` may ask the target something, so that all together ask at most 1,000 times per second.
+pub(super) fn share(shards: u32) -> Duration {
+    Duration::from_millis(1) * shards
+}

@@ -16,6 +16,7 @@ use super::client::{Client, text};
 use super::end::End;
 use super::endpoint::Endpoint;
 use super::finding::Finding;
+use super::jitter::{jitter, share};
 use super::trouble::Trouble;
 
 /// The most names in a message.
@@ -34,8 +35,10 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 /// Polls for the primary over a kept connection, and sends a message whenever it changes. `known` is the first one, as `host:port`.
 pub async fn watch(plan: ShardPlan, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
-    let pause = WATCH.max(Duration::from_millis(1) * plan.shards);
+    let pause = WATCH.max(share(plan.shards));
     loop {
+        // All shards begin at once, and lose the same sentinel at once.
+        sleep(jitter(pause)).await;
         if let Ok(access) = Access::read(&plan, &mounts).await {
             let access = access.for_sentinels();
             for sentinel in &plan.target.endpoints {
@@ -52,7 +55,7 @@ pub async fn watch(plan: ShardPlan, mounts: Mounts, mut known: String, moved: mp
                 }
             }
         }
-        sleep(MISSED).await;
+        sleep(MISSED.max(pause)).await;
     }
 }
 

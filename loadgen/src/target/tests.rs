@@ -53,6 +53,23 @@ async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {
     look(&plan(topology, endpoints), &Access::default(), None, false).await
 }
 
+/// However many shards notice the same failure, and whatever it is.
+#[test]
+fn all_shards_together_look_at_most_a_thousand_times_per_second() {
+    for shards in [1, 1_000, 5_000] {
+        for topology in [Kind::Cluster, Kind::Sentinel, Kind::Standalone] {
+            let plan = TrialPlan { shards, ..TrialPlan::clone(&plan(topology, &["127.0.0.1:1"])) }.of_shard(0);
+            for why in [Again::Settling, Again::NodeGone, Again::Moved, Again::Unanswered] {
+                let pause = why.pause(&plan);
+                assert!(
+                    pause >= Duration::from_millis(shards.into()),
+                    "{shards} shards, {topology:?}, {why:?}: {pause:?}"
+                );
+            }
+        }
+    }
+}
+
 const INFO: &str = "$19\r\ncluster_enabled:0\r\n\r\n";
 const GOOD: &[(&str, &str)] = &[
     ("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"),
