@@ -4,6 +4,7 @@ mod connection;
 mod lifetime;
 mod rate;
 mod renewal;
+mod retry;
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,6 +30,7 @@ use crate::schedule::Seat;
 use crate::sys::{self, Poller, SendTimes};
 use lifetime::Lives;
 use rate::ConnectRate;
+use retry::Retries;
 
 pub(super) use connection::{Connection, Link, Sent};
 
@@ -37,11 +39,6 @@ const AT_ONCE: usize = 64;
 
 const BACKOFF_FIRST: u64 = 50_000_000;
 const BACKOFF_LONGEST: u64 = 2_000_000_000;
-
-/// Interval of a scout's attempts in nanoseconds: at least the first, and the second times the workers of all shards. All workers
-/// together make at most 500 attempts per second.
-const SCOUT_FIRST: u64 = 30_000_000;
-const SCOUT_SHARE: u64 = 2_000_000;
 
 /// One connection in this many records how long replies waited in the kernel.
 const STAMPED: usize = 16;
@@ -82,8 +79,8 @@ pub(super) struct Connections {
     common: Arc<Common>,
     /// Credentials and TLS settings of new connections.
     access: Arc<Access>,
-    /// Interval of a scout's attempts.
-    scout_interval: u64,
+    /// Those of a new server.
+    retries: Retries,
     all: Vec<Connection>,
     /// By server.
     pools: Vec<Pool>,
@@ -110,11 +107,13 @@ pub(super) struct Connections {
 }
 
 /// The connections to one server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Pool {
     members: Vec<u32>,
     /// Those that may have room, the next to use first.
     open: VecDeque<u32>,
+    /// When connections are tried again.
+    retries: Retries,
     /// The server has left the target.
     retired: bool,
     /// The last connection broke, or none could be made: nothing can be sent.
@@ -167,7 +166,7 @@ impl Connections {
     pub(super) fn new(common: Arc<Common>, access: Arc<Access>, seat: Seat, counts: &[u32]) -> Self {
         let mut connections = Self {
             access,
-            scout_interval: SCOUT_FIRST.max(SCOUT_SHARE.saturating_mul(seat.step())),
+            retries: Retries::of(seat),
             all: Vec::new(),
             pools: Vec::new(),
             ready: 0,
@@ -192,7 +191,14 @@ impl Connections {
     /// Adds the next server with `count` connections.
     fn add(&mut self, count: u32, retired: bool) {
         let (node, first) = (self.pools.len() as u32, self.all.len() as u32);
-        self.pools.push(Pool { members: (first..first + count).collect(), retired, ..Pool::default() });
+        self.pools.push(Pool {
+            members: (first..first + count).collect(),
+            open: VecDeque::new(),
+            retries: self.retries,
+            retired,
+            unreachable: false,
+            suspect: false,
+        });
         let window = self.common.plan.pipeline as usize;
         self.all.extend((0..count).map(|_| Connection::new(node, window)));
     }
@@ -215,6 +221,7 @@ impl Connections {
             (true, true) => {
                 self.common.wanted.fetch_add(count, Relaxed);
                 self.soon = true;
+                pool.retries.succeeded();
                 self.retry_at_once(node, now);
             }
             (false, false) => {
@@ -224,13 +231,13 @@ impl Connections {
         }
     }
 
-    /// Lets the connections to a server that is back be made at once.
+    /// Lets the connections to a server that is back be made at the next turns.
     #[cold]
     fn retry_at_once(&mut self, node: usize, now: u64) {
         for index in &self.pools[node].members {
             let connection = &mut self.all[*index as usize];
             if let Link::Down { .. } | Link::Retired = connection.link {
-                (connection.link, connection.failures) = (Link::Down { retry: now }, 0);
+                (connection.link, connection.failures) = (Link::Down { retry: now }, 1);
             }
         }
     }
@@ -252,10 +259,6 @@ impl Connections {
         std::mem::take(&mut self.pools[node].unreachable)
     }
 
-    pub(super) fn is_first(&self, index: usize) -> bool {
-        self.pools[self.all[index].node()].members.first() == Some(&(index as u32))
-    }
-
     pub(super) fn use_access(&mut self, access: Arc<Access>) {
         self.access = access;
     }
@@ -263,6 +266,7 @@ impl Connections {
     /// Makes connections and keeps them up, until [`Self::disconnect`].
     pub(super) fn connect(&mut self, now: u64) {
         self.connecting = true;
+        self.pools.iter_mut().for_each(|pool| pool.retries = self.retries);
         self.rate.begin(now);
         self.soon = true;
     }
@@ -284,7 +288,30 @@ impl Connections {
         AT_ONCE.saturating_sub(making.count())
     }
 
+    /// Returns whether the making of a connection may begin. The first attempt of each is free, others have turns. `hurried`: a load runs,
+    /// so attempts at an unreachable server are not delayed by those before.
+    ///
+    /// # Errors
+    /// Too early: when to ask again, or `u64::MAX` if the next ordinary tick is early enough.
+    pub(super) fn due(&mut self, index: usize, hurried: bool, now: u64) -> Result<(), u64> {
+        let connection = &self.all[index];
+        let Link::Down { retry } = connection.link else { return Err(u64::MAX) };
+        let retries = &mut self.pools[connection.node()].retries;
+        if retry > now && !(hurried && retries.are_scouts()) {
+            return Err(u64::MAX);
+        }
+        if connection.failures == 0 && !retries.are_scouts() {
+            return Ok(());
+        }
+        retries.due(now)
+    }
+
+    /// Begins to make a connection that is due.
     pub(super) fn begin(&mut self, index: usize, poller: &Poller, to: &NodeAddress, now: u64) -> Result<(), Failure> {
+        let retries = &mut self.pools[self.all[index].node()].retries;
+        if self.all[index].failures > 0 || retries.are_scouts() {
+            retries.began(now);
+        }
         let timeouts = self.common.plan.timeouts;
         let file = to.label.strip_prefix(UNIX);
         let socket = match file {
@@ -350,8 +377,8 @@ impl Connections {
         }
     }
 
-    /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow at once. `measuring`
-    /// counts it.
+    /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow. `measuring` counts
+    /// it.
     pub(super) fn complete(&mut self, index: usize, out: bool, measuring: bool, now: u64) {
         let count = self.all.len();
         let connection = &mut self.all[index];
@@ -370,7 +397,8 @@ impl Connections {
         self.ready_time.rise(1, now);
         self.common.ready.fetch_add(1, Relaxed);
         self.soon = true;
-        if self.take_unreachable(node) || out {
+        let was_down = self.pools[node].retries.succeeded();
+        if self.take_unreachable(node) || was_down || out {
             self.retry_at_once(node, now);
         }
     }
@@ -394,15 +422,11 @@ impl Connections {
     /// Closes a connection, to be made again. Returns the commands without a reply, each with the time it was sent.
     ///
     /// The backoff doubles with each failure up to 2 s, with a jitter of a quarter either way, so that connections that broke together do
-    /// not return together. A scout retries at the rate that all workers of the benchmark share.
-    pub(super) fn lose(&mut self, index: usize, scout: bool, now: u64) -> Vec<(Request, u64)> {
+    /// not return together. If none is left, they have turns instead.
+    pub(super) fn lose(&mut self, index: usize, now: u64) -> Vec<(Request, u64)> {
         let connection = &mut self.all[index];
         let node = connection.node();
-        let backoff = if scout {
-            self.scout_interval
-        } else {
-            (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST)
-        };
+        let backoff = (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST);
         connection.failures += 1;
         let spread = backoff / 2;
         let noise = (now ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % spread.max(1);
@@ -415,7 +439,10 @@ impl Connections {
         }
         let unreachable = !self.has_ready(node);
         let pool = &mut self.pools[node];
-        pool.unreachable |= unreachable;
+        if unreachable {
+            pool.unreachable = true;
+            pool.retries.failed();
+        }
         pool.suspect |= commands.iter().any(|(request, _)| request.class.is_load());
         commands
     }
@@ -446,6 +473,7 @@ impl Connections {
         for connection in &mut self.all {
             let retired = connection.link == Link::Retired;
             connection.close(if retired { Link::Retired } else { Link::Down { retry: 0 } });
+            connection.failures = 0;
         }
         self.count_lost(self.ready, now);
     }

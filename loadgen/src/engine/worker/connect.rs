@@ -13,26 +13,24 @@ impl Worker {
         if self.connections.ready() == self.connections.len() {
             return;
         }
+        let hurried = self.load.is_active_trial();
         let mut free = self.connections.free_attempts();
         for index in 0..self.connections.len() {
             if free == 0 {
                 break;
             }
-            match self.connections[index].link() {
-                // A scout does not wait for the tick.
-                Link::Down { retry } if retry > self.now && self.is_scout(index) => self.tick_by(retry),
-                Link::Down { retry } if retry <= self.now => {
-                    if let Err(next) = self.connections.rate.take(self.now) {
-                        self.tick_by(next);
-                        break;
-                    }
-                    free -= 1;
-                    let server = &self.router.nodes()[self.connections[index].node()].server;
-                    if let Err(failure) = self.connections.begin(index, &self.poller, server, self.now) {
-                        self.failed_to_connect(index, failure);
-                    }
-                }
-                _ => {}
+            if let Err(at) = self.connections.due(index, hurried, self.now) {
+                self.tick_by(at.max(self.now + SHORTEST_TICK));
+                continue;
+            }
+            if let Err(next) = self.connections.rate.take(self.now) {
+                self.tick_by(next);
+                break;
+            }
+            free -= 1;
+            let server = &self.router.nodes()[self.connections[index].node()].server;
+            if let Err(failure) = self.connections.begin(index, &self.poller, server, self.now) {
+                self.failed_to_connect(index, failure);
             }
         }
     }
@@ -88,8 +86,7 @@ impl Worker {
     }
 
     fn failed_to_connect(&mut self, index: usize, Failure { reason, why }: Failure) {
-        let scout = self.is_scout(index);
-        self.connections.lose(index, scout, self.now);
+        self.connections.lose(index, self.now);
         let node = self.connections[index].node();
         let message = format!("failed to connect to {}: {why}", self.router.nodes()[node].server.label);
         // The next attempt reports again, so a full channel loses nothing.
@@ -102,11 +99,6 @@ impl Worker {
         self.load.class_at(self.now) == Some(Class::Measured)
     }
 
-    /// Returns whether a connection is its node's scout: the first one, which retries often while a load runs.
-    fn is_scout(&self, index: usize) -> bool {
-        self.load.is_active_trial() && self.connections.is_first(index)
-    }
-
     /// Handles a lost connection: requests in flight fail, nothing is sent again, and the connection is made anew.
     pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
         let link = self.connections[index].link();
@@ -116,8 +108,8 @@ impl Worker {
         if link != Link::Ready {
             return;
         }
-        let (node, scout) = (self.connections[index].node(), self.is_scout(index));
-        let commands = self.connections.lose(index, scout, self.now);
+        let node = self.connections[index].node();
+        let commands = self.connections.lose(index, self.now);
         self.uncache(index);
         let of_load = commands.iter().filter(|(request, _)| request.class.is_load());
         if let Some(first) = of_load.map(|(_, sent)| *sent).min() {
@@ -238,7 +230,7 @@ impl Worker {
                 continue;
             }
             if self.connections[index].link().is_in_the_making() {
-                self.connections.lose(index, false, self.now);
+                self.connections.lose(index, self.now);
             } else {
                 self.lost(index, "ConnectionClosed", "the target is now another server");
             }
