@@ -17,7 +17,7 @@ fn living(limit: LifetimeLimit, spread: LifetimeSpread) -> TrialPlan {
 }
 
 /// Connections that the servers have accepted so far, by a connection that is kept.
-fn accepted(connections: &mut [redis::Connection]) -> u64 {
+pub fn accepted(connections: &mut [redis::Connection]) -> u64 {
     let of = |connection: &mut redis::Connection| -> u64 {
         let info: String = redis::cmd("INFO").arg("stats").query(connection).unwrap();
         let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();

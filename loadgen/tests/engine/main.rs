@@ -32,6 +32,7 @@ mod room;
 mod rooms;
 mod stalled;
 mod standalone;
+mod storm;
 mod tls;
 mod transaction;
 mod verify;
