@@ -39,7 +39,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-cost test-chart lint fmt deny crds docs images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall bench-storm verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,12 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
+
+# Counts all connections that the machine opens, so nothing else may open many.
+bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds
+	@$(E2E)/install.sh taskset:util-linux
+	cargo build --release $(MEASURED) --bin kubectl-redisbench
+	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200)
 
 # The last lines name what failed, because the log of a cluster is long, and sum the results of all steps. A step that failed
 # before its tests counts as one failure.

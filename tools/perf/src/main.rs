@@ -14,6 +14,7 @@ mod rounds;
 mod rows;
 mod servers;
 mod stall;
+mod storm;
 mod table;
 
 use std::path::PathBuf;
@@ -58,6 +59,12 @@ enum Instead {
         #[arg(long, value_name = "FILE")]
         resp_benchmark: Option<PathBuf>,
     },
+    /// Check attempts to connect and the return of the load on a server that stops for ten seconds
+    Storm {
+        /// Number of shards
+        #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=200))]
+        shards: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -82,6 +89,7 @@ fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
         None => table(bench, &arguments.only, arguments.exact),
         Some(Instead::Profile { stacks }) => profile::profile(bench, stacks.as_deref()).map(|()| true),
         Some(Instead::Stall { resp_benchmark }) => stall::stall(bench, resp_benchmark.as_deref()).map(|()| true),
+        Some(Instead::Storm { shards }) => storm::storm(bench, *shards),
     }
 }
 

@@ -105,18 +105,18 @@ fn stop(server: &RedisServer, watch: &mut Watch, before: u64, keeps_rate: bool) 
     Ok(Some(drain))
 }
 
-fn until(time: Instant) {
+pub fn until(time: Instant) {
     while let Some(left) = time.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         thread::park_timeout(left);
     }
 }
 
 /// Asks the server for its own count, on a connection that stays open.
-struct Watch(redis::Connection);
+pub struct Watch(pub redis::Connection);
 
 impl Watch {
     /// How many GETs the server has executed.
-    fn answered(&mut self) -> anyhow::Result<u64> {
+    pub fn answered(&mut self) -> anyhow::Result<u64> {
         let text: String =
             redis::cmd("INFO").arg("commandstats").query(&mut self.0).context("failed to get redis-server's counts")?;
         Ok(calls(&text).get("get").copied().unwrap_or(0))

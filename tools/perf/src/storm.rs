@@ -1,0 +1,156 @@
+//! Many shards on a redis-server that stops for ten seconds, longer than requests wait: attempts to connect per second, and how fast the
+//! load returns.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use redisbench_testkit::processes::Running;
+use redisbench_testkit::servers::RedisServer;
+
+use crate::bench::Bench;
+use crate::servers::{Kind, Servers};
+use crate::stall::{Watch, until};
+
+/// Per shard. Each has one worker.
+const CONNECTIONS: u32 = 50;
+const RATE: u32 = 50;
+
+const STOP: Duration = Duration::from_secs(10);
+/// The load's rate is measured for this long, after as long without.
+const BEFORE: Duration = Duration::from_secs(3);
+/// The load is observed for this long afterwards.
+const AFTER: Duration = Duration::from_secs(6);
+/// The time limit for the first request.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const LOOK: Duration = Duration::from_millis(50);
+/// Over this many seconds a rate is measured.
+const WINDOW: f64 = 0.5;
+
+/// The load is back after this many seconds: all workers notice within a second, and the rate is measured afterwards.
+const BACK: f64 = 1.0 + WINDOW;
+
+/// Seconds since the beginning, and a count by then.
+type Samples = Vec<(f64, u64)>;
+
+/// Stops a server under `shards` shards. Prints the most attempts per second, their bound, and the time until the load is back. Returns
+/// whether both are within their limits.
+pub fn storm(bench: &Bench, shards: u32) -> anyhow::Result<bool> {
+    let servers = Servers::start(bench, Kind::Redis)?;
+    let line = format!(
+        "kubectl-redisbench local --plain --target 127.0.0.1:{} --shards {shards} --connections {} --rate {} \
+         --warmup 1s --duration 30s",
+        servers.port(),
+        CONNECTIONS * shards,
+        RATE * shards
+    );
+    let mut command = bench.command(&line, &bench.client_cpu)?;
+    let mut run = Running(command.stdout(Stdio::null()).spawn().context("failed to start the shards")?);
+    let (opened, returned) = stop(servers.redis()?, &mut run)?;
+    // It stops its shards. Its verdict on this load does not matter.
+    run.0.wait().context("failed to wait for the shards")?;
+    let (most, bound) = (peak(&opened), bound(shards));
+    println!("attempts per second: at most {most}; bound: {bound}");
+    match returned {
+        Some(seconds) => println!("90 % of the rate: {seconds:.2} s after the server continued; limit: {BACK} s"),
+        None => println!("90 % of the rate: not within {} s; limit: {BACK} s", AFTER.as_secs()),
+    }
+    Ok(most <= bound && returned.is_some_and(|seconds| seconds <= BACK))
+}
+
+/// The most attempts per second at one server, as docs/load.md states. In addition, the conductor may connect to every shard.
+fn bound(shards: u32) -> u64 {
+    let scouts = (u64::from(shards) * 5 / 4).max(500);
+    5_000 + scouts + u64::from(shards)
+}
+
+/// Stops the server under the load. Returns the connections that this machine opened, and when the load was back.
+fn stop(server: &RedisServer, run: &mut Running) -> anyhow::Result<(Samples, Option<f64>)> {
+    let mut watch = Watch(server.connection());
+    let waiting = Instant::now();
+    while watch.answered()? == 0 {
+        anyhow::ensure!(run.0.try_wait()?.is_none(), "the shards have ended before their load");
+        anyhow::ensure!(waiting.elapsed() < LIMIT, "no load within {} s", LIMIT.as_secs());
+        until(Instant::now() + LOOK);
+    }
+    until(Instant::now() + BEFORE);
+    let (begin, before) = (Instant::now(), watch.answered()?);
+    until(begin + BEFORE);
+    let rate = (watch.answered()? - before) as f64 / begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let mut opened = vec![(0.0, active_opens()?)];
+    server.pause();
+    while begin.elapsed() < STOP {
+        until(Instant::now() + LOOK);
+        opened.push((begin.elapsed().as_secs_f64(), active_opens()?));
+    }
+    let resumed = Instant::now();
+    server.resume();
+    let mut answered = Samples::new();
+    while resumed.elapsed() < AFTER {
+        let count = watch.answered()?;
+        answered.push((resumed.elapsed().as_secs_f64(), count));
+        opened.push((begin.elapsed().as_secs_f64(), active_opens()?));
+        until(Instant::now() + LOOK);
+    }
+    Ok((opened, back(&answered, 0.9 * rate)))
+}
+
+/// How many connections this machine has begun to open. The server cannot count those that it did not accept.
+fn active_opens() -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string("/proc/net/snmp").context("failed to read the kernel's counts")?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, values) = lines.next().zip(lines.next()).context("the kernel does not count TCP connections")?;
+    let mut fields = names.split_whitespace().zip(values.split_whitespace());
+    let (_, count) = fields.find(|(name, _)| *name == "ActiveOpens").context("the kernel counts no ActiveOpens")?;
+    count.parse().with_context(|| format!("the kernel counts {count:?} ActiveOpens"))
+}
+
+/// The most of any second.
+fn peak(samples: &[(f64, u64)]) -> u64 {
+    let most = samples.iter().map(|(at, count)| {
+        let first = samples.iter().find(|(first, _)| at - first <= 1.0);
+        first.map_or(0, |(_, before)| count.saturating_sub(*before))
+    });
+    most.max().unwrap_or(0)
+}
+
+/// When `rate` was reached and kept: the end of the first of two adjacent windows. What connections that are closed now had sent before is
+/// executed at once, and is no load.
+fn back(samples: &[(f64, u64)], rate: f64) -> Option<f64> {
+    let window = |begin: usize| {
+        let (from, before) = samples[begin];
+        let length = samples[begin..].iter().position(|(at, _)| at - from >= WINDOW)?;
+        let (at, count) = samples[begin + length];
+        ((count - before) as f64 >= rate * (at - from)).then_some(begin + length)
+    };
+    let first = (0..samples.len()).find_map(|begin| window(begin).filter(|end| window(*end).is_some()))?;
+    Some(samples[first].0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every 50 ms.
+    fn samples(counts: impl IntoIterator<Item = u64>) -> Samples {
+        counts.into_iter().enumerate().map(|(index, count)| (index as f64 * 0.05, count)).collect()
+    }
+
+    #[test]
+    fn the_peak_is_that_of_one_second() {
+        // 20 per second, and 100 at once after two seconds.
+        let counts = (0..100).map(|step| step + if step > 40 { 100 } else { 0 });
+        assert!((119..=120).contains(&peak(&samples(counts))));
+        assert_eq!(peak(&[]), 0);
+    }
+
+    #[test]
+    fn a_burst_is_no_load_that_is_back() {
+        let rate = |from: u64| samples((0..120).map(|step: u64| 5_000 * step.min(1) + 50 * step.saturating_sub(from)));
+        let at = back(&rate(30), 900.0).unwrap();
+        assert!((1.9..=2.05).contains(&at), "back after 1.5 s and a window, not {at}");
+        assert_eq!(back(&rate(120), 900.0), None);
+    }
+}
