@@ -79,7 +79,7 @@ pub(super) struct Connections {
     common: Arc<Common>,
     /// Credentials and TLS settings of new connections.
     access: Arc<Access>,
-    /// Those of a new server.
+    /// The turns for a server that was always there.
     retries: Retries,
     all: Vec<Connection>,
     /// By server.

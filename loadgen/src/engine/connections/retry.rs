@@ -14,9 +14,12 @@ const SCOUT_SHARE: u64 = 2 * MILLISECOND;
 /// Few workers scout no more often than this.
 const SCOUT_SHORTEST: u64 = 30 * MILLISECOND;
 
-/// Each of more than 400 workers still scouts this often, to notice the server's return within a second. A scout without an outcome
-/// for this long is no longer waited for: the kernel repeats an unanswered SYN only after seconds.
+/// Each of more than 400 workers still scouts this often, to notice the server's return within a second.
 const SCOUT_LONGEST: u64 = 800 * MILLISECOND;
+
+/// A scout without an outcome for this long is no longer waited for, because the kernel repeats an unanswered SYN only after seconds. Short
+/// enough that the turn after it is within the longest interval.
+const PATIENCE: u64 = SCOUT_LONGEST / 2 - LATE;
 
 /// Interval of a worker's following attempts per worker of all shards: together they make at most 5,000 per second.
 const FOLLOWING_SHARE: u64 = MILLISECOND / 5;
@@ -90,8 +93,7 @@ impl Retries {
         if !self.down {
             return self.following.due(now);
         }
-        // A scout that began late does not delay the next turn.
-        let patient = self.scouting.map_or(0, |began| began.saturating_add(SCOUT_LONGEST - LATE));
+        let patient = self.scouting.map_or(0, |began| began.saturating_add(PATIENCE));
         match self.scouts.due(now) {
             Ok(()) if patient <= now => Ok(()),
             Ok(()) => Err(patient),
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_worker_notices_within_a_second_that_the_server_is_back() {
-        for (shards, workers) in [(1, 1), (200, 1), (1_000, 1), (1_000, 4)] {
+        for (shards, workers) in [(1, 1), (200, 1), (280, 1), (1_000, 1), (1_000, 4)] {
             for down in [While::Refusing, While::Silent] {
                 for seat in seats(shards, workers) {
                     let (attempts, first) = attempts(seat, down, 0);
@@ -223,7 +225,7 @@ mod tests {
     fn silent_attempts_do_not_pile_up() {
         let (attempts, _) = attempts(Seat { shard: 0, shards: 1, worker: 0, workers: 1 }, While::Silent, 0);
         let before = attempts.iter().filter(|at| **at < BACK).count();
-        assert!((13..=14).contains(&before), "{before} attempts in 10 s");
+        assert!((27..=28).contains(&before), "{before} attempts in 10 s");
     }
 
     #[test]
