@@ -57,7 +57,10 @@ impl ClusterWatch {
         }
         let access = Arc::new(Access::read(plan, mounts).await.ok()?);
         let mut candidates: Vec<String> = known.nodes.iter().map(|node| node.label.clone()).collect();
-        candidates.extend(plan.target.endpoints.iter().cloned());
+        // No server is asked twice in a look.
+        let others =
+            plan.target.endpoints.iter().filter(|endpoint| known.nodes.iter().all(|node| node.label != **endpoint));
+        candidates.extend(others.cloned());
         let begin = jitter(Duration::from_nanos(candidates.len() as u64)).as_nanos();
         candidates.rotate_left(usize::try_from(begin).unwrap_or(0));
         candidates.sort_by_key(|candidate| avoided.as_ref() == Some(candidate));
