@@ -89,8 +89,7 @@ impl OwnKeys {
     pub fn of(plan: &ShardPlan) -> Result<Self, WorkloadError> {
         let mut all = vec![&plan.workload.keys];
         for keys in plan.workload.operations.iter().filter_map(|operation| operation.keys.as_ref()) {
-            let names = |keys: &Keys| (keys.prefix.clone(), keys.start, keys.count, keys.width);
-            if all.iter().all(|earlier| names(earlier) != names(keys)) {
+            if !all.iter().any(|earlier| earlier.same_names(keys)) {
                 all.push(keys);
             }
         }
@@ -137,11 +136,11 @@ impl Workload {
             Numbering { size, shared, turns: turns.map(|turns| Turns { walk: walk(turns), ..turns }), per_seat }
         };
         let values = Values::new(&plan.workload.values, plan.workload.seed)?;
-        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, stream, turns| {
+        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, turns| {
             let per_connection = matches!(keys.pattern, KeyPattern::PerConnection { .. });
             // Random patterns need no turns: they can use the request's own number.
             let turns = turns.filter(|_| per_connection || keys.pattern == KeyPattern::Sequential);
-            let pattern = Pattern::of(keys, plan.shards, plan.connections, stream)?;
+            let pattern = Pattern::of(keys, plan.shards, plan.connections, plan.workload.seed)?;
             Ok(pattern.numbered(numbering(turns, per_connection)))
         })
     }
@@ -200,7 +199,9 @@ impl Workload {
     /// A workload of single commands of one operation that walks the keys.
     fn walk(&self, plan: &TrialPlan, operation: Operation) -> Result<Self, WorkloadError> {
         let (options, values) = (WorkloadOptions::default(), self.values.clone());
-        Self::with_options(plan, &[operation], &options, values, |_, _, _| Ok(Pattern::Sequential))
+        Self::with_options(plan, &[operation], &options, values, |keys, _| {
+            Pattern::of(&Keys { pattern: KeyPattern::Sequential, ..keys.clone() }, 1, 1, plan.workload.seed)
+        })
     }
 
     fn with_options(
@@ -208,7 +209,7 @@ impl Workload {
         operations: &[Operation],
         options: &WorkloadOptions,
         values: Values,
-        pattern: impl Fn(&Keys, Stream, Option<Turns>) -> Result<Pattern, WorkloadError>,
+        pattern: impl Fn(&Keys, Option<Turns>) -> Result<Pattern, WorkloadError>,
     ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
         let weights = operations.iter().map(|operation| operation.weight);
@@ -233,13 +234,13 @@ impl Workload {
                 let stream = Stream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
-                let pattern = pattern(keys, stream, turns_of(index, keys, per_request))?;
+                let pattern = pattern(keys, turns_of(index, keys, per_request))?;
                 let keys = KeySpace::new(keys, pattern, per_request, stream)?;
                 Template::new(&operation.arguments, keys, &values, workload.seed, Around::of(options, index))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let fills = Self::fills(plan, options, &values, |index, keys, stream, per_request| {
-            pattern(keys, stream, turns_of(index, keys, per_request))
+        let fills = Self::fills(plan, options, &values, |index, keys, per_request| {
+            pattern(keys, turns_of(index, keys, per_request))
         })?;
         let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
         let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
@@ -251,7 +252,7 @@ impl Workload {
         plan: &TrialPlan,
         options: &WorkloadOptions,
         values: &Values,
-        pattern: impl Fn(usize, &Keys, Stream, u64) -> Result<Pattern, WorkloadError>,
+        pattern: impl Fn(usize, &Keys, u64) -> Result<Pattern, WorkloadError>,
     ) -> Result<Vec<Option<Template>>, WorkloadError> {
         let workload = &plan.workload;
         let mut fills = Vec::new();
@@ -262,7 +263,7 @@ impl Workload {
             let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
             // It takes the same keys as the operation's own command.
             let per_request = template::keys_of(&operation.arguments);
-            let keys = KeySpace::new(keys, pattern(index, keys, stream, per_request)?, per_request, stream)?;
+            let keys = KeySpace::new(keys, pattern(index, keys, per_request)?, per_request, stream)?;
             fills.resize_with(workload.operations.len(), || None);
             fills[index] = Some(Template::new(&fill.arguments, keys, values, workload.seed, None)?);
         }

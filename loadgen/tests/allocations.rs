@@ -14,8 +14,8 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, monotonic_na
 use redisbench_testkit::processes::Running;
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Arrival, Bound, HotKeys, KeyPattern, Keys, Load, Operation, Part, TrialPlan, ValueContent, ValueSize, Values,
-    WeightedSize, Workload,
+    Arrival, Bound, HotKeys, HotTags, KeyPattern, Keys, Load, Operation, Part, Tags, TrialPlan, ValueContent,
+    ValueSize, Values, WeightedSize, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -80,7 +80,7 @@ fn plan(load: Load, requests: u64) -> TrialPlan {
     plan.workload.operations =
         vec![Operation::of("get", 3, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
     plan.workload.keys =
-        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform };
+        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform, tags: None };
     plan
 }
 
@@ -95,6 +95,10 @@ fn vary(workload: &mut Workload) {
         KeyPattern::Zipf { exponent_millionths: 990_000, hot_keys: HotKeys::Scattered },
         KeyPattern::HotSet { keys: 10, percent_millionths: 90_000_000, hot_keys: HotKeys::First },
     ];
+    let tags = |pattern: KeyPattern| {
+        let hot = Some(HotTags { count: 1, percent_millionths: 80_000_000 });
+        matches!(pattern, KeyPattern::Zipf { .. }).then_some(Tags { count: 100, hot })
+    };
     let commands = [
         vec![text("SET"), vec![Part::Key], vec![Part::Data], text("EX"), number(1, 5000)],
         vec![text("MSET"), vec![Part::Key], vec![Part::Data], vec![Part::NthKey(2)], vec![Part::Sequence, Part::Score]],
@@ -107,7 +111,7 @@ fn vary(workload: &mut Workload) {
             name: format!("o{index}"),
             weight: 1,
             arguments,
-            keys: Some(Keys { prefix: "own:".into(), pattern, ..workload.keys.clone() }),
+            keys: Some(Keys { prefix: "own:".into(), pattern, tags: tags(pattern), ..workload.keys.clone() }),
         })
         .collect();
     let lengths = [(10, 9), (2000, 1)].map(|(bytes, weight)| WeightedSize { bytes, weight });

@@ -29,7 +29,9 @@ pub use target::{
 };
 pub use tracing::Tracing;
 pub use verify::{Followed, Role, Verify};
-pub use workload::{HotKeys, KeyPattern, Keys, Operation, ValueContent, ValueSize, Values, WeightedSize, Workload};
+pub use workload::{
+    HotKeys, HotTags, KeyPattern, Keys, Operation, Tags, ValueContent, ValueSize, Values, WeightedSize, Workload,
+};
 
 /// The plan of one trial, the same for all shards. Its numbers are those of the whole benchmark; [`Self::part`] splits them. Each shard
 /// selects the requests of an open loop by index (see [`Load::OpenLoop`]).

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::patterns::DECIMAL_PATTERN;
 use super::problem::Problem;
 
-/// Keyspace: `prefix` followed by a decimal number.
+/// Keyspace: `prefix`, a hash tag if `tags` is set, and a decimal number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeysSpec {
@@ -33,6 +33,36 @@ pub struct KeysSpec {
     /// Choice of each request's key.
     #[serde(default)]
     pub pattern: KeyPatternSpec,
+    /// Hash tags, for keys of operations too. Not set by default: only those in `prefix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<TagsSpec>,
+}
+
+/// Hash tags. The key with number n is `prefix`, `{t<n mod count>}` and n, such as `rb:{t07}000107`. All keys of a request have the same
+/// tag, so in a Cluster the same slot. `pattern` then selects keys among those of the tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TagsSpec {
+    /// Number of tags, 1 to 1000000. `keys.count` must be a multiple of it, also that of an operation.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub count: u32,
+    /// Tags that take most requests: the first ones. Not set by default: every tag has the same probability, and with pattern `Sequential`
+    /// requests take the tags in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot: Option<HotTagsSpec>,
+}
+
+/// Sends most requests to the first tags and the rest to the others, evenly within each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HotTagsSpec {
+    /// Number of hot tags, at least 1 and less than the number of tags. Default 1.
+    #[serde(default = "default_hot_tags")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub count: u32,
+    /// Percentage of requests to the hot tags: a decimal number above 0 and below 100, such as "80", with at most 6 decimals.
+    #[schemars(length(min = 1, max = 8), pattern(DECIMAL_PATTERN))]
+    pub requests_percent: String,
 }
 
 /// Keys of one operation. Unset fields default to `workload.keys`.
@@ -152,6 +182,7 @@ impl Default for KeysSpec {
             count: default_key_count(),
             width: 0,
             pattern: KeyPatternSpec::default(),
+            tags: None,
         }
     }
 }
@@ -164,6 +195,10 @@ fn default_key_count() -> u64 {
     1_000_000
 }
 
+fn default_hot_tags() -> u32 {
+    1
+}
+
 impl OperationKeysSpec {
     /// The operation's keys, with unset fields taken from the workload's `keys`.
     pub(super) fn over(&self, keys: &KeysSpec) -> KeysSpec {
@@ -173,6 +208,7 @@ impl OperationKeysSpec {
             count: self.count.unwrap_or(keys.count),
             width: self.width.unwrap_or(keys.width),
             pattern: self.pattern.as_ref().unwrap_or(&keys.pattern).clone(),
+            tags: keys.tags.clone(),
         }
     }
 }
@@ -180,6 +216,23 @@ impl OperationKeysSpec {
 /// Why a prefix must not be empty.
 pub(super) const NO_PREFIX: &str = "must not be empty with cleanup.keys DeletePrefix, which would delete all keys that are numbers: \
                                     set one that no other client uses, such as rb:, or cleanup.keys to Keep";
+
+/// Why a prefix has no brace if keys have tags.
+pub(super) const NO_BRACE: &str = "must not contain { with keys.tags, because Redis takes the first brace of a key for its tag: \
+                                   remove it, or keys.tags";
+
+/// Why keys with tags are not walked in parts.
+pub(super) const NO_PARTS: &str = "must not be Partitioned, or perConnection, with keys.tags: set type to Sequential without \
+                                   perConnection, or remove keys.tags";
+
+/// Why tags that are taken in turns are not hot.
+pub(super) const IN_TURNS: &str = "is not supported with pattern Sequential, where requests take the tags in turns: remove hot, or \
+                                   set pattern.type to Uniform";
+
+/// Reports tags with different numbers of keys.
+pub(super) fn uneven_tags(count: impl fmt::Display, tags: impl fmt::Display) -> String {
+    format!("is {count}, and must be a multiple of keys.tags.count, which is {tags}: every tag has as many keys")
+}
 
 /// Reports a mean outside of the keyspace.
 pub(super) fn no_key(mean: impl fmt::Display, first: impl fmt::Display, last: impl fmt::Display) -> String {
@@ -207,7 +260,17 @@ pub(super) fn check(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) -
         count: keys.count,
         width: keys.width,
         pattern: pattern(keys),
+        tags: keys.tags.as_ref().map(tags),
     }
+}
+
+fn tags(tags: &TagsSpec) -> plan::Tags {
+    let hot = tags.hot.as_ref().map(|hot| plan::HotTags {
+        count: hot.count,
+        // Where it is none, the schema's pattern has said it.
+        percent_millionths: millionths(&hot.requests_percent).unwrap_or(1_000_000),
+    });
+    plan::Tags { count: tags.count, hot }
 }
 
 /// Checks the normal distribution of an operation's keys, whose fields may come from `workload.keys`. That of `workload.keys` has rules.

@@ -2,6 +2,7 @@
 
 use redisbench_wire::plan::Part;
 
+use super::keys::KeysSpec;
 use super::script::{self, ScriptSpec};
 
 /// All placeholders, for error messages.
@@ -140,8 +141,8 @@ fn integer(from: &str, to: &str) -> Option<Part> {
 }
 
 /// Whether all keys of a command are always in the same slot of a Cluster.
-pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
-    let mut hashed = arguments.iter().filter(|parts| has_key(parts)).map(|parts| hashed_part(parts, prefix));
+pub(super) fn share_a_slot(arguments: &[Vec<Part>], keys: &KeysSpec) -> bool {
+    let mut hashed = arguments.iter().filter(|parts| has_key(parts)).map(|parts| hashed_part(parts, keys));
     let Some(first) = hashed.next() else { return true };
     // These are others wherever they stand.
     let drawn = |token: &Token| matches!(token, Token::Part(Part::Integer { .. } | Part::Score | Part::Data));
@@ -149,16 +150,16 @@ pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
 }
 
 /// Whether all commands of a transaction are always in the same slot of a Cluster. Each has its own number, or with `shared_keys` the same.
-pub(super) fn stays_in_a_slot(arguments: &[Vec<Part>], prefix: &str, shared_keys: bool) -> bool {
+pub(super) fn stays_in_a_slot(arguments: &[Vec<Part>], keys: &KeysSpec, shared_keys: bool) -> bool {
     // A command without a placeholder for keys names its key in its first argument, as nearly all do.
     let named = arguments.get(1).filter(|_| !arguments.iter().any(|parts| has_key(parts)));
     let differs = |token: &Token| match token {
         Token::Byte(_) => false,
-        Token::Part(Part::Key | Part::NthKey(_)) => !shared_keys,
+        Token::Tag | Token::Part(Part::Key | Part::NthKey(_)) => !shared_keys,
         Token::Part(_) => true,
     };
-    let mut keys = arguments.iter().filter(|parts| has_key(parts)).chain(named);
-    !keys.any(|parts| hashed_part(parts, prefix).iter().any(differs))
+    let mut all = arguments.iter().filter(|parts| has_key(parts)).chain(named);
+    !all.any(|parts| hashed_part(parts, keys).iter().any(differs))
 }
 
 fn has_key(parts: &[Part]) -> bool {
@@ -168,19 +169,24 @@ fn has_key(parts: &[Part]) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 enum Token<'a> {
     Byte(u8),
+    /// The number of the request's tag.
+    Tag,
     Part(&'a Part),
 }
 
 /// The part of a key that determines its slot: the text between the first `{` and the next `}` if not empty, else the whole key.
-fn hashed_part<'a>(parts: &'a [Part], prefix: &str) -> Vec<Token<'a>> {
+fn hashed_part<'a>(parts: &'a [Part], keys: &KeysSpec) -> Vec<Token<'a>> {
     let mut tokens: Vec<Token> = Vec::new();
     for part in parts {
         let text = match part {
             Part::Literal(text) => text,
-            Part::Key | Part::NthKey(_) => prefix,
+            Part::Key | Part::NthKey(_) => keys.prefix.as_str(),
             _ => "",
         };
         tokens.extend(text.bytes().map(Token::Byte));
+        if keys.tags.is_some() && matches!(part, Part::Key | Part::NthKey(_)) {
+            tokens.extend([Token::Byte(b'{'), Token::Tag, Token::Byte(b'}')]);
+        }
         if !matches!(part, Part::Literal(_)) {
             tokens.push(Token::Part(part));
         }

@@ -252,19 +252,20 @@ fn check_operation(
         );
         problems.push(Problem::new(&field, &operation.command, message));
     }
-    let own_prefix = operation.keys.as_ref().and_then(|keys| keys.prefix.as_ref());
+    let own = operation.keys.as_ref().map(|own| own.over(context.keys));
     let keys = script::keys(&arguments).unwrap_or_else(|problem| {
         problems.push(Problem::new(&field, &operation.command, problem));
         &[]
     });
-    if context.slotted && !placeholder::share_a_slot(keys, own_prefix.unwrap_or(&context.keys.prefix)) {
+    if context.slotted && !placeholder::share_a_slot(keys, own.as_ref().unwrap_or(context.keys)) {
         let message = "has keys that may lie in different slots, and a Cluster, or a Pool with distribution ByKey, has them on \
                        different servers: give keys.prefix a hash tag, such as {rb}:, or put what they share in braces, \
                        such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
     }
-    let own = operation.keys.as_ref().map(|own| {
-        let (keys, field) = (own.over(context.keys), format!("spec.workload.operations[{index}].keys"));
+    let own = own.map(|keys| {
+        let field = format!("spec.workload.operations[{index}].keys");
+        keys::check_tags(&keys, &field, problems);
         if keys.pattern.kind == KeyPatternType::Gaussian {
             check_gaussian(&keys, &field, problems);
         }

@@ -34,7 +34,7 @@ pub(super) fn trial(
     keys.prefix = format!("{}{trial}:", keys.prefix);
     let command = preset.command_on_keys(keys.count);
     if preset.has_one_key() {
-        (keys.start, keys.count, keys.pattern) = (0, 1, KeyPatternSpec::default());
+        (keys.start, keys.count, keys.pattern, keys.tags) = (0, 1, KeyPatternSpec::default(), None);
     }
     own.workload.operations = vec![OperationSpec { name: name.replace('_', "-"), weight: 1, command, keys: None }];
     own.preload.mode = if preset.fill == Fill::Keys { PreloadMode::FillMissing } else { PreloadMode::None };

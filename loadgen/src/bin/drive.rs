@@ -165,6 +165,6 @@ fn plan(options: &Options) -> TrialPlan {
     }
     plan.workload.operations = operations.into_iter().filter(|operation| operation.weight > 0).collect();
     plan.workload.keys =
-        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform };
+        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform, tags: None };
     plan
 }

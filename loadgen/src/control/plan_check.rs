@@ -89,6 +89,10 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     require(plan.verify == Verify::None || single, || {
         "verify: not supported with transactions, WAIT, fills or a mix in turns".into()
     })?;
+    let mut keys = plan.workload.keys_of_operations().chain([&plan.workload.keys]);
+    require(plan.verify == Verify::None || keys.all(|keys| keys.tags.is_none()), || {
+        "verify: not supported with keys that have tags".into()
+    })?;
     let Some(followed) = plan.followed() else { return Ok(()) };
     let part = workload::part_of(followed.keys.count, plan.shard.into(), plan.shards.into());
     require(part.end - part.start <= Verify::KEYS_PER_SHARD, || {
@@ -251,7 +255,7 @@ mod tests {
     use crate::open_loop::OpenLoop;
     use crate::sample::plan;
     use redisbench_wire::plan::{
-        Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tracing,
+        Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tags, Tracing,
     };
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
@@ -309,7 +313,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut TrialPlan);
-        let faults: [(Spoil, &str); 38] = [
+        let faults: [(Spoil, &str); 39] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -368,6 +372,13 @@ mod tests {
             (
                 |plan| (plan.verify, plan.pipeline_mode) = (Verify::Values, PipelineMode::Batch),
                 "verify: values are not supported with pipelineMode Batch",
+            ),
+            (
+                |plan| {
+                    let tags = Tags { count: 1, hot: None };
+                    (plan.verify, plan.workload.keys.tags) = (Verify::Values, Some(tags));
+                },
+                "verify: not supported with keys that have tags",
             ),
         ];
         for (spoil, part) in faults {

@@ -14,11 +14,22 @@ pub(super) struct KeySpace {
     start: u64,
     count: u64,
     width: usize,
+    tags: Option<TagText>,
     pattern: Pattern,
     /// Keys per request, for sequential patterns.
     per_request: u64,
     stream: Stream,
 }
+
+/// The hash tag of a key: its number modulo `count`, with `width` digits.
+#[derive(Clone, Copy, Debug)]
+struct TagText {
+    count: u64,
+    width: usize,
+}
+
+/// The text around the number of a hash tag.
+pub(super) const TAG: [&[u8]; 2] = [b"{t", b"}"];
 
 /// The keys `count*part/parts .. count*(part+1)/parts`: the parts cover all keys without overlap.
 pub fn part_of(count: u64, part: u64, parts: u64) -> std::ops::Range<u64> {
@@ -35,8 +46,12 @@ impl KeySpace {
         if width > DIGITS {
             return Err(WorkloadError::Width(keys.width));
         }
+        let tags = keys.tags.map(|tags| {
+            let count = u64::from(tags.count).max(1);
+            TagText { count, width: (count - 1).checked_ilog10().unwrap_or(0) as usize + 1 }
+        });
         let prefix = keys.prefix.clone().into_bytes();
-        Ok(Self { prefix, start: keys.start, count: keys.count, width, pattern, per_request, stream })
+        Ok(Self { prefix, start: keys.start, count: keys.count, width, tags, pattern, per_request, stream })
     }
 
     /// The number in the first key of request `k`.
@@ -59,6 +74,11 @@ impl KeySpace {
             }
     }
 
+    /// The number in the hash tag of all keys of request `k`. 0 if keys have none.
+    pub(super) fn draw_tag(&self, k: u64) -> u64 {
+        self.tags.map_or(0, |tags| self.draw(k) % tags.count)
+    }
+
     #[inline]
     fn index(&self, pattern: &Pattern, k: u64, nth: u64, stream: Stream) -> u64 {
         let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
@@ -72,6 +92,7 @@ impl KeySpace {
                 self.in_part(connection % parts, *parts, walked(own))
             }
             Pattern::Drawn(drawn) => drawn.draw(stream.own(k)),
+            Pattern::Tagged(tagged) => tagged.index(k, nth, self.per_request, stream),
         }
     }
 
@@ -95,8 +116,12 @@ impl KeySpace {
     pub(super) fn write_text(&self, number: u64, text: &mut Vec<u8>) {
         text.clear();
         text.extend_from_slice(&self.prefix);
-        text.resize(self.prefix.len() + self.width, b'0');
-        Self::write(number, &mut text[self.prefix.len()..]);
+        if let Some(tags) = self.tags {
+            text.extend_from_slice(TAG[0]);
+            append(number % tags.count, tags.width, text);
+            text.extend_from_slice(TAG[1]);
+        }
+        append(number, self.width, text);
     }
 
     pub(super) fn prefix(&self) -> &[u8] {
@@ -105,6 +130,11 @@ impl KeySpace {
 
     pub(super) fn width(&self) -> usize {
         self.width
+    }
+
+    /// Digits in the hash tag, if keys have one.
+    pub(super) fn tag_width(&self) -> Option<usize> {
+        self.tags.map(|tags| tags.width)
     }
 
     /// Writes `number` into the digits of `command` that begin at `at`, which must be zeros.
@@ -135,6 +165,13 @@ impl KeySpace {
             }
         }
     }
+}
+
+/// Appends `number` with `digits` digits.
+fn append(number: u64, digits: usize, text: &mut Vec<u8>) {
+    let at = text.len();
+    text.resize(at + digits, b'0');
+    KeySpace::write(number, &mut text[at..]);
 }
 
 /// The digits of 0 to 99.

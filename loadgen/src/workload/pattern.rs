@@ -4,17 +4,19 @@
 mod gaussian;
 mod hot_set;
 mod scatter;
+mod tags;
 mod unit;
 mod zipf;
 
-use redisbench_wire::plan::{HotKeys, KeyPattern, Keys};
+use redisbench_wire::plan::{HotKeys, KeyPattern, Keys, Tags};
 
 use super::error::WorkloadError;
 use super::numbering::Numbering;
-use super::rng::Stream;
+use super::rng::{self, Stream};
 use gaussian::Gaussian;
 use hot_set::HotSet;
 use scatter::Scatter;
+use tags::TagDraw;
 use zipf::Zipf;
 
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(super) enum Pattern {
         parts: u64,
     },
     Drawn(Box<Drawn>),
+    /// All keys of a request have its hash tag.
+    Tagged(Box<Tagged>),
     /// Drawn by another number than the command's.
     Numbered(Box<(Numbering, Pattern)>),
 }
@@ -40,7 +44,10 @@ impl Pattern {
     }
 
     /// The pattern of `keys` in a benchmark of `shards` shards with `connections` in all.
-    pub(super) fn of(keys: &Keys, shards: u32, connections: u32, stream: Stream) -> Result<Self, WorkloadError> {
+    pub(super) fn of(keys: &Keys, shards: u32, connections: u32, seed: u64) -> Result<Self, WorkloadError> {
+        if let Some(tags) = keys.tags {
+            return Ok(Self::Tagged(Box::new(Tagged::new(keys, tags, seed)?)));
+        }
         let refused = |message| Err(WorkloadError::Pattern(message));
         let (distribution, hot_keys) = match keys.pattern {
             KeyPattern::Uniform => return Ok(Self::Uniform),
@@ -70,7 +77,7 @@ impl Pattern {
                 (Distribution::HotSet(HotSet::new(keys.count, hot, percent_millionths)), hot_keys)
             }
         };
-        let scatter = (hot_keys == HotKeys::Scattered).then(|| Scatter::new(keys.count, stream));
+        let scatter = (hot_keys == HotKeys::Scattered).then(|| Scatter::new(keys.count, Stream::new(seed, rng::KEYS)));
         Ok(Self::Drawn(Box::new(Drawn { distribution, scatter })))
     }
 }
@@ -101,6 +108,58 @@ impl Drawn {
             Some(scatter) => scatter.index(rank),
             None => rank,
         }
+    }
+}
+
+/// Keys by the hash tag of their request.
+#[derive(Clone, Debug)]
+pub(super) struct Tagged {
+    tag: TagDraw,
+    tags: u64,
+    /// Keys of each tag.
+    keys: u64,
+    /// The index of the first key that has the first tag.
+    first: u64,
+    /// The pattern among the keys of a tag. `Sequential` takes the tags in turns.
+    within: Pattern,
+}
+
+impl Tagged {
+    fn new(keys: &Keys, tags: Tags, seed: u64) -> Result<Self, WorkloadError> {
+        let refused = |message| Err(WorkloadError::Pattern(message));
+        let count = u64::from(tags.count);
+        if count == 0 || !keys.count.is_multiple_of(count) {
+            return refused("the number of keys must be a multiple of the number of tags, which is at least one");
+        }
+        let bounds = 1..tags.count;
+        if tags.hot.is_some_and(|hot| !bounds.contains(&hot.count) || hot.percent_millionths > 100_000_000) {
+            return refused("the hot tags must be at least one, fewer than all, and take at most 100 %");
+        }
+        if matches!(keys.pattern, KeyPattern::Partitioned | KeyPattern::PerConnection { .. }) {
+            return refused("keys with tags cannot be walked in parts");
+        }
+        let of_one = tags::of_one(keys, count);
+        Ok(Self {
+            tag: TagDraw::new(tags, Stream::new(seed, rng::TAGS)),
+            tags: count,
+            keys: of_one.count,
+            first: (count - keys.start % count) % count,
+            within: Pattern::of(&of_one, 1, 1, seed)?,
+        })
+    }
+
+    /// The index of key `nth` of request `k`, which has `per_request` keys.
+    // Out of line, so that the common patterns stay small.
+    #[inline(never)]
+    pub(super) fn index(&self, k: u64, nth: u64, per_request: u64, stream: Stream) -> u64 {
+        let drawn = || (self.tag.draw(k) + self.first) % self.tags;
+        let (first, step) = match &self.within {
+            Pattern::Uniform => (drawn(), stream.below(k, self.keys)),
+            Pattern::Drawn(within) => (drawn(), within.draw(stream.own(k))),
+            // With one key per request, this is the key after that of request k - 1. The other walks are refused.
+            _ => (k % self.tags, (k / self.tags).wrapping_mul(per_request).wrapping_add(nth) % self.keys),
+        };
+        first + step * self.tags
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) const POOL: u64 = 5;
 pub(crate) const ARRIVALS: u64 = 6;
 pub(crate) const LENGTHS: u64 = 7;
 pub(crate) const TRACES: u64 = 8;
+pub(crate) const TAGS: u64 = 9;
 /// First of the streams for numbers in a command, one per place.
 pub(crate) const FIELDS: u64 = 1 << 32;
 /// First of the streams for further keys of a command, one per key.

@@ -1,7 +1,9 @@
 //! Commands with every kind of part: the server accepts them, and its keys hold the expected data.
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, TrialPlan, ValueSize, Values};
+use redisbench_wire::plan::{
+    Bound, HotKeys, HotTags, KeyPattern, Keys, Operation, Part, Tags, TrialPlan, ValueSize, Values,
+};
 
 use crate::harness::{SECOND, plan, run, standalone, topology};
 
@@ -31,7 +33,7 @@ async fn the_server_finds_what_was_to_be_written() {
     let server = RedisServer::start(&[]);
     let mut set = command("set", vec![text("SET"), vec![Part::Key], vec![Part::Data], text("EX"), number(100, 200)]);
     let pattern = KeyPattern::Zipf { exponent_millionths: 1_200_000, hot_keys: HotKeys::Scattered };
-    set.keys = Some(Keys { prefix: "value:".into(), start: 0, count: 50, width: 14, pattern });
+    set.keys = Some(Keys { prefix: "value:".into(), start: 0, count: 50, width: 14, pattern, tags: None });
     let member = vec![Part::Literal("m:".into()), Part::Sequence];
     let mut plan = of(vec![
         set,
@@ -74,10 +76,22 @@ async fn commands_of_several_keys_go_to_the_node_of_all() {
     let tagged = |behind: &str| vec![Part::Literal("{".into()), Part::Key, Part::Literal(format!("}}{behind}"))];
     let sequence = |behind: &str| vec![Part::Literal("{".into()), Part::Sequence, Part::Literal(format!("}}{behind}"))];
     let mut mget = command("mget", vec![text("MGET"), vec![Part::Key], vec![Part::NthKey(2)], vec![Part::NthKey(3)]]);
-    mget.keys = Some(Keys { prefix: "{tag}".into(), start: 0, count: 50, width: 0, pattern: KeyPattern::Sequential });
+    mget.keys = Some(Keys {
+        prefix: "{tag}".into(),
+        start: 0,
+        count: 50,
+        width: 0,
+        pattern: KeyPattern::Sequential,
+        tags: None,
+    });
+    let mut tagged_keys = command("mget-tagged", vec![text("MGET"), vec![Part::Key], vec![Part::NthKey(2)]]);
+    let tags = Some(Tags { count: 10, hot: Some(HotTags { count: 1, percent_millionths: 80_000_000 }) });
+    let pattern = KeyPattern::Uniform;
+    tagged_keys.keys = Some(Keys { prefix: "tagged:".into(), start: 0, count: 50, width: 0, pattern, tags });
     let mut plan = of(vec![
         command("mset", vec![text("MSET"), tagged(":a"), text("1"), tagged(":b"), text("2")]),
         mget,
+        tagged_keys,
         command("set", vec![text("SET"), sequence(":a"), text("1")]),
         command(
             "incr",

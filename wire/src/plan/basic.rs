@@ -32,7 +32,14 @@ impl TrialPlan {
             },
             workload: Workload {
                 operations: vec![Operation::of("get", 1, "GET __key__")],
-                keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+                keys: Keys {
+                    prefix: "rb:".into(),
+                    start: 0,
+                    count: 10,
+                    width: 0,
+                    pattern: KeyPattern::Uniform,
+                    tags: None,
+                },
                 values: Values::fixed(100),
                 seed: 1,
                 options: WorkloadOptions::default(),

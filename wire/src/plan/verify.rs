@@ -176,7 +176,9 @@ impl Workload {
 impl Keys {
     /// True if both name the same keys, regardless of the pattern.
     pub fn same_names(&self, other: &Self) -> bool {
-        (&self.prefix, self.start, self.count, self.width) == (&other.prefix, other.start, other.count, other.width)
+        let tags = |keys: &Self| keys.tags.map(|tags| tags.count);
+        (&self.prefix, self.start, self.count, self.width, tags(self))
+            == (&other.prefix, other.start, other.count, other.width, tags(other))
     }
 }
 

@@ -144,7 +144,7 @@ pub enum ValueContent {
     Zero,
 }
 
-/// The key space: `prefix` followed by a decimal number.
+/// The key space: `prefix`, a hash tag if there are tags, and a decimal number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Keys {
@@ -157,8 +157,33 @@ pub struct Keys {
     /// The number is padded with zeros to this many digits. 0 pads to the digits of the largest number, so that all keys have the same
     /// length.
     pub width: u32,
-    /// How a request selects its key.
+    /// How a request selects its key; with tags, its key among those of its tag.
     pub pattern: KeyPattern,
+    /// The hash tags of the keys, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Tags>,
+}
+
+/// Hash tags: the key with number n has `{t<n mod count>}` between prefix and number, padded with zeros to the digits of the last tag. All
+/// keys of a request have the same tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tags {
+    /// The number of tags, at least 1. The number of keys is a multiple of it.
+    pub count: u32,
+    /// The first tags may take more requests than the others. Otherwise every tag has the same probability, by hash of (seed, k). Where keys
+    /// are walked, requests take the tags in turns.
+    pub hot: Option<HotTags>,
+}
+
+/// The tags that take most requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HotTags {
+    /// The number of hot tags, which are the first: at least 1 and fewer than all.
+    pub count: u32,
+    /// Their share of the requests, in millionths of a percent.
+    pub percent_millionths: u32,
 }
 
 /// How request k selects one of the keys 0..count.

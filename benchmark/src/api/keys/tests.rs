@@ -39,8 +39,22 @@ fn patterns_are_read() {
 }
 
 #[test]
+fn tags_are_read() {
+    let of = |tags: &Value| {
+        let keys = json!({"workload": {"keys": {"count": 3000, "tags": tags}}});
+        assert_eq!(sample::problems(sample::object(), &keys), [""; 0]);
+        let keys: KeysSpec = serde_json::from_value(keys["workload"]["keys"].clone()).unwrap();
+        check(&keys, "keys", &mut Vec::new()).tags
+    };
+    assert_eq!(of(&json!({"count": 100})), Some(plan::Tags { count: 100, hot: None }));
+    let hot = Some(plan::HotTags { count: 1, percent_millionths: 80_000_000 });
+    assert_eq!(of(&json!({"count": 100, "hot": {"requestsPercent": "80"}})), Some(plan::Tags { count: 100, hot }));
+}
+
+#[test]
 fn an_operation_has_of_the_workloads_keys_what_it_does_not_set() {
-    let keys: KeysSpec = serde_json::from_value(json!({"prefix": "a:", "start": 5, "count": 9, "width": 4})).unwrap();
+    let keys = json!({"prefix": "a:", "start": 5, "count": 9, "width": 4, "tags": {"count": 3}});
+    let keys: KeysSpec = serde_json::from_value(keys).unwrap();
     let own: OperationKeysSpec =
         serde_json::from_value(json!({"prefix": "b:", "pattern": {"type": "Sequential"}})).unwrap();
     let expected = KeysSpec {

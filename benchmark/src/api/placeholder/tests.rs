@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::command::parse;
+use crate::api::keys::TagsSpec;
 
 fn text(text: &str) -> Part {
     Part::Literal(text.into())
@@ -67,7 +68,9 @@ fn what_is_no_placeholder_is_named() {
 
 #[test]
 fn keys_that_share_a_slot_are_told_from_those_that_may_not() {
-    let share = |command: &str, prefix: &str| share_a_slot(&parse(command, None).unwrap(), prefix);
+    let spaced = |command: &str, keys: &KeysSpec| share_a_slot(&parse(command, None).unwrap(), keys);
+    let share =
+        |command: &str, prefix: &str| spaced(command, &KeysSpec { prefix: prefix.into(), ..KeysSpec::default() });
     let those_that_do = [
         ("GET __key__", "rb:"),
         ("PING", "rb:"),
@@ -91,5 +94,15 @@ fn keys_that_share_a_slot_are_told_from_those_that_may_not() {
     ];
     for (command, prefix) in those_that_may_not {
         assert!(!share(command, prefix), "{command} with {prefix}");
+    }
+    let tagged = KeysSpec { tags: Some(TagsSpec { count: 10, hot: None }), ..KeysSpec::default() };
+    for (command, expected) in [
+        ("MGET __key__ __key:2__ __key__:a", true),
+        ("COPY {u}:__key__ {u}:__key:2__", true),
+        ("MGET {__key__}:a {__key:2__}:b", true),
+        ("MGET __key__ {__key:2__}:b", false),
+        ("COPY __key__ {x}__key:2__", false),
+    ] {
+        assert_eq!(spaced(command, &tagged), expected, "{command}");
     }
 }

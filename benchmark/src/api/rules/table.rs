@@ -10,6 +10,7 @@ macro_rules! filled {
 mod caching;
 mod per_connection;
 mod preload;
+mod tags;
 
 use std::fmt;
 
@@ -38,13 +39,11 @@ pub(super) fn all() -> Vec<Rule> {
     let patterns = ["spec.workload.keys.pattern", "spec.workload.operations.[].keys.pattern"];
     let parts =
         [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), caching::all(), sizes(), verified()];
-    let parts = parts.into_iter().chain([per_connection::all(), preload::all()]).chain(patterns.map(pattern)).chain([
-        trials(),
-        clients(),
-        comparison(),
-        search(),
-        thresholds(),
-    ]);
+    let parts = parts
+        .into_iter()
+        .chain([per_connection::all(), preload::all(), tags::all()])
+        .chain(patterns.map(pattern))
+        .chain([trials(), clients(), comparison(), search(), thresholds()]);
     parts.flatten().collect()
 }
 

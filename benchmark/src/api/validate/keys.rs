@@ -1,10 +1,32 @@
-//! Keys of operations where connections walk on their own.
+//! Keys of operations: with tags, and where connections walk on their own.
 
 use redisbench_wire::plan;
 
-use crate::api::keys::{KeyPatternSpec, KeyPatternType, each_connection};
+use crate::api::keys::{
+    IN_TURNS, KeyPatternSpec, KeyPatternType, KeysSpec, NO_BRACE, NO_PARTS, each_connection, uneven_tags,
+};
 use crate::api::problem::Problem;
 use crate::api::spec::RedisBenchmarkSpec;
+
+/// Checks that an operation's keys can have the tags of `workload.keys`. Those of `workload.keys` have rules.
+pub(super) fn check_tags(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) {
+    let Some(tags) = &keys.tags else { return };
+    let mut refuse = |name: &str, message: String| problems.push(Problem::new(format!("{field}.{name}"), "", message));
+    if !keys.count.is_multiple_of(tags.count.into()) {
+        refuse("count", uneven_tags(keys.count, tags.count));
+    }
+    if keys.prefix.contains('{') {
+        refuse("prefix", NO_BRACE.to_owned());
+    }
+    if keys.pattern.kind == KeyPatternType::Partitioned || keys.pattern.per_connection {
+        refuse("pattern", NO_PARTS.to_owned());
+    }
+    if keys.pattern.kind == KeyPatternType::Sequential && tags.hot.is_some() {
+        let message = "must not be Sequential with keys.tags.hot, because requests then take the tags in turns: set it to \
+                       Uniform, or remove keys.tags.hot";
+        refuse("pattern.type", message.to_owned());
+    }
+}
 
 /// Checks the keys of operations where connections walk on their own.
 pub(super) fn check_per_connection(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {

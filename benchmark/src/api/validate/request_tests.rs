@@ -64,6 +64,11 @@ fn transactions_stay_in_a_slot_of_a_cluster() {
         assert!(problem.starts_with(&format!("spec.workload.operations[0].command: {command}: ")), "{problem}");
         assert!(problem.contains("spec.workload.transaction.keys to Shared"), "{problem}");
     }
+    for (keys, expected) in [("Shared", 0), ("Own", 1)] {
+        let mut tagged = workload("rb:", "MGET __key__ __key:2__", keys);
+        tagged["workload"]["keys"]["tags"] = json!({"count": 10});
+        assert_eq!(problems(&tagged).len(), expected, "{keys}");
+    }
 }
 
 #[test]

@@ -263,7 +263,9 @@ fn keys_of_one_command_share_a_slot_in_a_cluster() {
     several["keys"] = json!({"prefix": "{rb}:"});
     assert!(of_cluster(several.clone()).is_empty());
     several["operations"][0]["keys"] = json!({"prefix": "other:"});
-    assert_eq!(of_cluster(several).len(), 1);
+    assert_eq!(of_cluster(several.clone()).len(), 1);
+    several["keys"] = json!({"tags": {"count": 100}});
+    assert!(of_cluster(several).is_empty());
 }
 
 #[test]

@@ -22,10 +22,10 @@ pub(super) fn check_transaction(
     let slotted = target::keyed(&spec.targets).is_some();
     for (index, operation) in operations.iter().enumerate().filter(|_| slotted && size > 1) {
         let own = spec.workload.operations.get(index).and_then(|operation| operation.keys.as_ref());
-        let prefix = own.and_then(|keys| keys.prefix.as_ref()).unwrap_or(&spec.workload.keys.prefix);
+        let own = own.map(|own| own.over(&spec.workload.keys));
         // What is wrong with their number was said before.
         let keys = script::keys(&operation.arguments).unwrap_or_default();
-        if !placeholder::stays_in_a_slot(keys, prefix, shared_keys) {
+        if !placeholder::stays_in_a_slot(keys, own.as_ref().unwrap_or(&spec.workload.keys), shared_keys) {
             let field = format!("spec.workload.operations[{index}].command");
             let command = spec.workload.operations.get(index).map_or("", |operation| &operation.command);
             let message = "uses a different key for each command of a transaction, and a Cluster, or a Pool with \

@@ -34,7 +34,8 @@ fn a_spec_of_operations_is_one_trial() {
 #[test]
 fn each_preset_is_a_trial_on_keys_of_its_own() {
     let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
-    let plan = plan_of(&json!({"preset": names, "keys": {"count": 500, "prefix": "p:"}}), &open_loop());
+    let plan =
+        plan_of(&json!({"preset": names, "keys": {"count": 500, "prefix": "p:", "tags": {"count": 5}}}), &open_loop());
     assert_eq!(plan.count() as usize, PRESETS.len());
     for (index, (trial, preset)) in plan.trials().iter().zip(PRESETS).enumerate() {
         assert_eq!((trial.index as usize, trial.of as usize), (index, PRESETS.len()));
@@ -53,7 +54,9 @@ fn each_preset_is_a_trial_on_keys_of_its_own() {
                 .flatten()
                 .any(|part| matches!(part, Part::Literal(text) if containers.contains(&text.as_str())))
         );
-        assert_eq!(workload.keys.count, if preset.has_one_key() { 1 } else { 500 }, "{}", preset.name);
+        let expected = if preset.has_one_key() { (1, None) } else { (500, Some(5)) };
+        let tags = workload.keys.tags.map(|tags| tags.count);
+        assert_eq!((workload.keys.count, tags), expected, "{}", preset.name);
     }
     assert_eq!(plan.trials()[2].title(), format!("trial 3 of {}, get", PRESETS.len()));
 }

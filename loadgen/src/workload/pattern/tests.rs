@@ -1,4 +1,4 @@
-use redisbench_wire::plan::{HotKeys, KeyPattern, Keys};
+use redisbench_wire::plan::{HotKeys, HotTags, KeyPattern, Keys, Tags};
 
 use super::*;
 use crate::schedule::Seat;
@@ -16,9 +16,9 @@ fn hot_set(keys: u64, percent: u32, hot_keys: HotKeys) -> KeyPattern {
 }
 
 fn space(count: u64, pattern: KeyPattern, seed: u64) -> KeySpace {
-    let keys = Keys { prefix: String::new(), start: 0, count, width: 0, pattern };
+    let keys = Keys { prefix: String::new(), start: 0, count, width: 0, pattern, tags: None };
     let stream = Stream::new(seed, KEYS);
-    KeySpace::new(&keys, Pattern::of(&keys, 1, 1, stream).unwrap(), 1, stream).unwrap()
+    KeySpace::new(&keys, Pattern::of(&keys, 1, 1, seed).unwrap(), 1, stream).unwrap()
 }
 
 /// The requests of 3 shards with 2 workers each, some of which progress much further than others.
@@ -159,10 +159,10 @@ fn every_bound_is_held() {
 #[test]
 fn hot_keys_lie_on_all_nodes_of_a_cluster() {
     for hot_keys in [HotKeys::Scattered, HotKeys::First] {
-        let keys =
-            Keys { prefix: "rb:".into(), start: 0, count: 1_000_000, width: 0, pattern: hot_set(1000, 90, hot_keys) };
+        let pattern = hot_set(1000, 90, hot_keys);
+        let keys = Keys { prefix: "rb:".into(), start: 0, count: 1_000_000, width: 0, pattern, tags: None };
         let stream = Stream::new(1, KEYS);
-        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, 1, stream).unwrap(), 1, stream).unwrap();
+        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, 1, 1).unwrap(), 1, stream).unwrap();
         let mut nodes = [0_u32; 3];
         for k in 0..30_000 {
             let slot = usize::from(crate::cluster::slot_of(&space.key(space.draw(k))));
@@ -185,11 +185,37 @@ fn impossible_patterns_are_refused() {
         hot_set(1, 101, HotKeys::First),
     ];
     for pattern in refused {
-        let keys = Keys { prefix: String::new(), start: 0, count: 100, width: 0, pattern };
-        let made = Pattern::of(&keys, 1, 1, Stream::new(1, KEYS));
+        let keys = Keys { prefix: String::new(), start: 0, count: 100, width: 0, pattern, tags: None };
+        let made = Pattern::of(&keys, 1, 1, 1);
         assert!(matches!(made, Err(WorkloadError::Pattern(_))), "{pattern:?}");
     }
     assert!(matches!(space(1000, GAUSSIAN, 1).draw(0), 0..1000));
+}
+
+#[test]
+fn impossible_tags_are_refused() {
+    let made = |count: u32, hot: Option<(u32, u32)>, pattern| {
+        let hot = hot.map(|(count, percent)| HotTags { count, percent_millionths: percent * 1_000_000 });
+        let tags = Some(Tags { count, hot });
+        let keys = Keys { prefix: String::new(), start: 0, count: 100, width: 0, pattern, tags };
+        Pattern::of(&keys, 1, 1, 1).map(drop)
+    };
+    let all = KeyPattern::Uniform;
+    assert_eq!(made(20, Some((19, 100)), all), Ok(()));
+    for (count, hot, pattern) in [
+        (0, None, all),
+        (3, None, all),
+        (200, None, all),
+        (20, Some((0, 50)), all),
+        (20, Some((20, 50)), all),
+        (20, Some((1, 101)), all),
+        (20, None, KeyPattern::Partitioned),
+        (20, None, KeyPattern::PerConnection { partitioned: false }),
+        (20, None, hot_set(101, 1, HotKeys::First)),
+    ] {
+        let made = made(count, hot, pattern);
+        assert!(matches!(made, Err(WorkloadError::Pattern(_))), "{count} {hot:?} {pattern:?}: {made:?}");
+    }
 }
 
 #[test]

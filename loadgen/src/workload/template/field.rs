@@ -4,7 +4,7 @@ use redisbench_wire::plan::Part;
 
 use crate::workload::digits::DIGITS;
 use crate::workload::error::WorkloadError;
-use crate::workload::keys::KeySpace;
+use crate::workload::keys::{KeySpace, TAG};
 use crate::workload::rng::{self, Stream};
 use crate::workload::values::Values;
 
@@ -25,6 +25,8 @@ pub(super) enum Item {
 pub(super) enum Field {
     /// The number of the request's first key.
     Key,
+    /// The number in the hash tag of the request's keys.
+    Tag,
     /// The number of another key, counted from 0.
     NthKey {
         nth: u64,
@@ -72,8 +74,16 @@ pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64
             Part::Sequence => Field::Sequence,
             Part::Score => Field::Score { stream: own },
         };
-        if matches!(field, Field::Key | Field::NthKey { .. }) && !keys.prefix().is_empty() {
-            items.push(Item::Text(keys.prefix().to_vec()));
+        if matches!(field, Field::Key | Field::NthKey { .. }) {
+            let mut before = keys.prefix().to_vec();
+            if keys.tag_width().is_some() {
+                before.extend_from_slice(TAG[0]);
+                items.extend([Item::Text(before), Item::Field(Field::Tag)]);
+                before = TAG[1].to_vec();
+            }
+            if !before.is_empty() {
+                items.push(Item::Text(before));
+            }
         }
         items.push(Item::Field(field));
     }
@@ -85,6 +95,7 @@ impl Field {
     pub(super) fn fixed_length(self, keys: &KeySpace, values: &Values) -> Option<usize> {
         match self {
             Self::Key | Self::NthKey { .. } => Some(keys.width()),
+            Self::Tag => keys.tag_width(),
             Self::Value => values.fixed_length(),
             Self::Score { .. } => Some(SCORE),
             Self::Integer { width: 0, .. } | Self::Sequence => None,
@@ -100,7 +111,9 @@ impl Field {
                 length_of(least).max(length_of(most)).max(width)
             }
             Self::Sequence => digits_of(u64::MAX),
-            Self::Key | Self::NthKey { .. } | Self::Score { .. } => self.fixed_length(keys, values).unwrap_or(0),
+            Self::Key | Self::Tag | Self::NthKey { .. } | Self::Score { .. } => {
+                self.fixed_length(keys, values).unwrap_or(0)
+            }
         }
     }
 
@@ -110,7 +123,9 @@ impl Field {
             Self::Value => values.length_of(k),
             Self::Integer { least, count, width, stream } => length_of(drawn(least, count, stream, k)).max(width),
             Self::Sequence => digits_of(k),
-            Self::Key | Self::NthKey { .. } | Self::Score { .. } => self.fixed_length(keys, values).unwrap_or(0),
+            Self::Key | Self::Tag | Self::NthKey { .. } | Self::Score { .. } => {
+                self.fixed_length(keys, values).unwrap_or(0)
+            }
         }
     }
 
@@ -129,6 +144,7 @@ impl Field {
     pub(super) fn write_number(self, k: u64, keys: &KeySpace, room: &mut [u8]) -> usize {
         match self {
             Self::Key => padded(keys.draw(k), keys.width(), room),
+            Self::Tag => padded(keys.draw_tag(k), keys.tag_width().unwrap_or(0), room),
             Self::NthKey { nth, stream } => padded(keys.draw_nth(k, nth, stream), keys.width(), room),
             Self::Integer { least, count, width, stream } => {
                 let number = drawn(least, count, stream, k);
