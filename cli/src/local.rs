@@ -9,6 +9,7 @@ mod repeats;
 pub mod secrets;
 mod shards;
 mod source;
+mod values;
 
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;

@@ -7,7 +7,7 @@ pub mod written;
 use std::fmt;
 use std::path::Path;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use redisbench_benchmark::api::{self, RedisBenchmark, target};
 use redisbench_benchmark::plan::{self, Plan};
 use serde_json::Value;
@@ -29,6 +29,8 @@ pub struct Manifest {
     pub document: Value,
     /// The Secrets in the same file.
     pub secrets: Vec<Secret>,
+    /// The ConfigMap in the same file that `workload.values` refers to.
+    pub values: Option<ConfigMap>,
     /// Other objects in the file, as `Kind name`.
     pub skipped: Vec<String>,
 }
@@ -57,15 +59,26 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut benchmarks = Vec::new();
     let mut secrets = Vec::new();
+    let mut config_maps = Vec::new();
     let mut skipped = Vec::new();
     for document in documents::split(text)? {
         let [version, kind] = ["apiVersion", "kind"].map(|field| document[field].as_str().unwrap_or_default());
         match (version, kind) {
             (API_VERSION, KIND) => benchmarks.extend(read_benchmark(document, &mut problems)),
             ("v1", "Secret") => secrets.extend(read_secret(document, &mut problems)),
+            ("v1", "ConfigMap") => config_maps.push(document),
             ("" | API_VERSION, _) | (_, "" | KIND) => problems.push(unknown_type(version, kind)),
             _ if version.split('/').next() == Some(API_GROUP) => problems.push(unknown_type(version, kind)),
-            (_, kind) => skipped.push(format!("{kind} {}", document["metadata"]["name"].as_str().unwrap_or_default())),
+            (_, kind) => skipped.push(format!("{kind} {}", name_of(&document))),
+        }
+    }
+    let mut values = None;
+    let file = benchmarks.last().and_then(|(benchmark, _)| benchmark.spec.workload.values.file());
+    for document in config_maps {
+        if file.is_some_and(|file| file.name == name_of(&document)) {
+            values = read_config_map(document, &mut problems);
+        } else {
+            skipped.push(format!("ConfigMap {}", name_of(&document)));
         }
     }
     if problems.is_empty() && benchmarks.len() != 1 {
@@ -73,7 +86,9 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
         problems.push(Problem::file(message));
     }
     match benchmarks.pop() {
-        Some((benchmark, document)) if problems.is_empty() => Ok(Manifest { benchmark, document, secrets, skipped }),
+        Some((benchmark, document)) if problems.is_empty() => {
+            Ok(Manifest { benchmark, document, secrets, values, skipped })
+        }
         _ => Err(problems),
     }
 }
@@ -82,7 +97,7 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
 pub fn of(document: Value, secrets: Vec<Secret>) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     match read_benchmark(document, &mut problems) {
-        Some((benchmark, document)) => Ok(Manifest { benchmark, document, secrets, skipped: Vec::new() }),
+        Some((benchmark, document)) => Ok(Manifest { benchmark, document, secrets, values: None, skipped: Vec::new() }),
         None => Err(problems),
     }
 }
@@ -113,6 +128,16 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
             problems.push(Problem::file(message.to_owned()));
         })
         .ok()
+}
+
+fn read_config_map(document: Value, problems: &mut Vec<Problem>) -> Option<ConfigMap> {
+    serde_json::from_value(document)
+        .map_err(|error| problems.push(Problem::file(format!("a ConfigMap is invalid: {error}"))))
+        .ok()
+}
+
+fn name_of(document: &Value) -> &str {
+    document["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 /// Validates a benchmark as the operator does, and returns its trials.
@@ -165,6 +190,20 @@ spec:
         assert_eq!(manifest.secrets.len(), 1);
         assert_eq!(manifest.skipped, ["Deployment redis"]);
         assert!(!format!("{manifest:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn the_config_map_of_values_is_kept() {
+        let map = |name: &str| {
+            format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a.txt: one}}\n")
+        };
+        let content = "content: {type: File, file: {configMapRef: {name: v, key: a.txt}}}";
+        let used = MINIMAL.replace("GET __key__}]", &format!("SET __key__ __data__}}], values: {{{content}}}"));
+        let manifest = parse(&format!("{used}{}{}", map("v"), map("other"))).unwrap();
+        let text = manifest.values.and_then(|map| map.data?.get("a.txt").cloned());
+        assert_eq!((text.as_deref(), manifest.skipped), (Some("one"), vec!["ConfigMap other".to_owned()]));
+        let invalid = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: 1}\n";
+        assert!(problems(&format!("{used}{invalid}"))[0].contains("a ConfigMap is invalid"));
     }
 
     #[test]

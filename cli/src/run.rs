@@ -36,7 +36,9 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     let interrupts = Interrupts::listen().context("failed to listen for signals")?;
     let mut display = Display::new(arguments.plain);
     for skipped in &manifest.skipped {
-        display.note(&format!("{skipped} is not applied: only the RedisBenchmark and Secrets are"));
+        display.note(&format!(
+            "{skipped} is not applied: only the RedisBenchmark, Secrets and the ConfigMap of its values are"
+        ));
     }
     let applied = match apply::apply(&cluster, &manifest).await {
         Ok(applied) => applied,

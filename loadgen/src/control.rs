@@ -2,6 +2,7 @@
 //! and to what sends the requests, the engine or another driver.
 
 mod api;
+mod data;
 mod descriptors;
 pub mod driver;
 pub mod exit;

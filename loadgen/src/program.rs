@@ -43,6 +43,9 @@ pub struct ShardArguments {
     /// tls.key, and a folder `sentinel` with those of its sentinels; only those that the plan requires are read
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/targets")]
     targets: PathBuf,
+    /// Directory with the file values, whose lines are values; read only if the plan requires it
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/data")]
+    data: PathBuf,
     /// Maximum number of worker threads [default: the processors allowed by the cgroup's limit and the affinity]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -96,6 +99,7 @@ impl ShardArguments {
         let settings = Settings {
             identity: Identity { run: self.run, index: self.index, incarnation: self.incarnation, host: self.host },
             mounts: Mounts { targets: self.targets },
+            data: self.data,
             workers,
             limits: ProcessLimits { idle: seconds(self.idle_limit), leaving: seconds(self.stay) },
             spawn,

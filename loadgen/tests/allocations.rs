@@ -118,6 +118,7 @@ fn vary(workload: &mut Workload) {
     workload.values = Values {
         size: ValueSize::Weighted(lengths.to_vec()),
         content: ValueContent::Random { compressibility_percent: 50 },
+        lines: None,
     };
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::{Durations, GoDuration, SECOND};
 use super::fields::default_one;
+use super::patterns::{OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 use super::problem::Problem;
 
 /// Ten years.
@@ -95,11 +96,12 @@ pub struct WeightedSizeSpec {
     pub weight: u32,
 }
 
-/// Content of the values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Content of the values. Only the member that matches `type` can be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueContentSpec {
-    /// `Random` fills values with random bytes, `Zero` with zeros. Default `Random`.
+    /// `Random` fills values with random bytes, `Zero` with zeros. `File` takes the lines of `file` in turns: request k writes line k modulo
+    /// their number, of whatever length. Default `Random`.
     #[serde(default, rename = "type")]
     pub kind: ValueContentType,
     /// Percentage by which values of type `Random` can be compressed, 0 to 100. This share is zeros, in runs of up to 4096 bytes. Values
@@ -107,6 +109,29 @@ pub struct ValueContentSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub compressibility_percent: u32,
+    /// Lines for type `File`, required for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<ValueFileSpec>,
+}
+
+/// A file whose lines are values, without the `\n` or `\r\n` at their ends: at most 1 MiB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueFileSpec {
+    /// ConfigMap with the file. Shards mount it; the operator never reads it.
+    pub config_map_ref: ConfigMapKeyRef,
+}
+
+/// A key of a ConfigMap in the benchmark's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapKeyRef {
+    /// Name of the ConfigMap, in the benchmark's namespace.
+    #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
+    pub name: String,
+    /// Key whose value is the file.
+    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
+    pub key: String,
 }
 
 /// Content of the values.
@@ -117,6 +142,8 @@ pub enum ValueContentType {
     Random,
     /// Zeros.
     Zero,
+    /// Lines of a file.
+    File,
 }
 
 /// Range of the time to live. Every whole second in it has the same probability.
@@ -127,6 +154,13 @@ pub struct TtlSpec {
     pub min: GoDuration,
     /// Maximum, in whole seconds: `min` to 87600h.
     pub max: GoDuration,
+}
+
+impl ValuesSpec {
+    /// The ConfigMap's key whose lines are values, if they come from a file.
+    pub fn file(&self) -> Option<&ConfigMapKeyRef> {
+        self.content.file.as_ref().map(|file| &file.config_map_ref)
+    }
 }
 
 impl Default for ValueSizeSpec {
@@ -155,12 +189,14 @@ pub(super) fn to_plan(values: &ValuesSpec) -> plan::Values {
             plan::ValueSize::Fixed { bytes: fixed.map_or(0, |fixed| fixed.bytes) }
         }
     };
-    let ValueContentSpec { kind, compressibility_percent } = values.content;
-    let content = match kind {
-        ValueContentType::Random => plan::ValueContent::Random { compressibility_percent },
+    let content = match values.content.kind {
+        ValueContentType::Random => {
+            plan::ValueContent::Random { compressibility_percent: values.content.compressibility_percent }
+        }
         ValueContentType::Zero => plan::ValueContent::Zero,
+        ValueContentType::File => plan::ValueContent::Lines,
     };
-    plan::Values { size, content }
+    plan::Values { size, content, lines: None }
 }
 
 /// Minimum and maximum of the range at `field` in seconds.

@@ -48,6 +48,7 @@ pub async fn measure(
         workers: order.workers(),
         credential: &credential,
         folders: order.folders(),
+        values: order.values.as_deref(),
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

@@ -10,6 +10,7 @@ use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
 
 use super::secrets::{Fields, Secrets};
+use super::values;
 use crate::arguments::LocalArguments;
 use crate::credentials::{Access, Certificates, TargetAccess};
 use crate::manifest::{self, Manifest, Problem};
@@ -26,6 +27,8 @@ pub struct Order {
     pub plan: Plan,
     /// In the order of the plan's targets.
     pub access: Vec<TargetAccess>,
+    /// The file whose lines are values.
+    pub values: Option<String>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,
     /// Ignored objects in the manifest's file.
@@ -79,8 +82,9 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         })
     };
     let access = plan.by_target().into_iter().map(of_target).collect::<Result<Vec<_>, Problem>>()?;
+    let values = values::read(benchmark.spec.workload.values.file(), manifest.values.as_ref())?;
     let skipped = manifest.skipped;
-    Ok(Order { benchmark, plan, access, notes, skipped })
+    Ok(Order { benchmark, plan, access, values, notes, skipped })
 }
 
 impl Order {

@@ -1,10 +1,14 @@
 //! Applies a manifest to the cluster.
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::answer::{self, Question};
@@ -23,12 +27,12 @@ pub enum ApplyError {
     Api { what: &'static str, source: kube::Error },
 }
 
-/// Applies the Secrets and the benchmark.
+/// Applies the Secrets, the ConfigMap of values and the benchmark.
 ///
 /// # Errors
 /// If the manifest is refused, a finished benchmark has its name, or the API server fails.
 pub async fn apply(cluster: &Cluster, manifest: &Manifest) -> Result<RedisBenchmark, ApplyError> {
-    let (client, api, namespace) = (&cluster.client, cluster.benchmarks(), cluster.namespace.as_str());
+    let (api, namespace) = (cluster.benchmarks(), cluster.namespace.as_str());
     let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
     let asking = |what, verb| Question { what, verb, resource: "redisbenchmarks", namespace };
     let present = api.get_opt(name).await.map_err(|source| refused(source, asking("look for the benchmark", "get")))?;
@@ -38,18 +42,32 @@ pub async fn apply(cluster: &Cluster, manifest: &Manifest) -> Result<RedisBenchm
     let mut parameters = PatchParams::apply(FIELD_MANAGER);
     parameters.field_validation = Some(kube::api::ValidationDirective::Strict);
     for secret in &manifest.secrets {
-        let home = secret.metadata.namespace.as_deref().unwrap_or(namespace);
-        let name = secret.metadata.name.as_deref().unwrap_or_default();
-        Api::<Secret>::namespaced(client.clone(), home).patch(name, &parameters, &Patch::Apply(secret)).await.map_err(
-            |source| {
-                let what = "apply a Secret";
-                refused(source, Question { what, verb: "patch", resource: "secrets", namespace: home })
-            },
-        )?;
+        apply_beside(cluster, secret, &parameters, ("apply a Secret", "secrets")).await?;
+    }
+    if let Some(values) = &manifest.values {
+        apply_beside(cluster, values, &parameters, ("apply a ConfigMap", "configmaps")).await?;
     }
     api.patch(name, &parameters, &Patch::Apply(body(&manifest.document)))
         .await
         .map_err(|source| refused(source, asking("apply the benchmark", "patch")))
+}
+
+/// Applies an object that the benchmark refers to. The last two words are those of a [`Question`].
+async fn apply_beside<K>(
+    cluster: &Cluster,
+    object: &K,
+    parameters: &PatchParams,
+    (what, resource): (&'static str, &'static str),
+) -> Result<(), ApplyError>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+{
+    let metadata = object.meta();
+    let namespace = metadata.namespace.as_deref().unwrap_or(&cluster.namespace);
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let api = Api::<K>::namespaced(cluster.client.clone(), namespace);
+    let applied = api.patch(name, parameters, &Patch::Apply(object)).await;
+    applied.map(drop).map_err(|source| refused(source, Question { what, verb: "patch", resource, namespace }))
 }
 
 /// The document as the user wrote it, so that the API server sets the defaults. Without fields that users cannot set.

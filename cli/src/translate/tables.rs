@@ -171,7 +171,7 @@ pub const VALKEY: &[Row] = &[
     row(&["--fuzz-loglevel"], "info", Without(VALID)),
 ];
 
-const NO_FILE: &str = "keys and values cannot be read from a file; spec.workload.values has sizes and content";
+const NO_FILE: &str = "this file cannot be read; spec.workload.values.content takes the lines of a ConfigMap as values";
 const TCP: &str = "TCP and UNIX sockets only";
 const VALID: &str = "a load test sends valid commands; spec.verify.mode Replies checks the replies";
 const LOGS: &str = "shards log as JSON; REDISBENCH_LOG=debug with local";

@@ -195,6 +195,23 @@ fn baseline_of_a_cluster_is_a_cluster() {
     assert!(finished.object["asWritten"].is_null(), "a closed loop has no rate");
 }
 
+#[test]
+fn values_come_from_a_config_map_of_the_manifest() {
+    let redis = RedisServer::start(&[]);
+    let spec = "
+  workload:
+    operations: [{name: set, command: SET __key__ __data__}]
+    keys: {count: 10}
+    values: {content: {type: File, file: {configMapRef: {name: v, key: a.txt}}}}
+  preload: {mode: Always}
+  load: {type: ClosedLoop, duration: 1s, warmup: 200ms, connections: 4}
+";
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: \"same\\nsame\\n\"}\n";
+    let manifest = benchmark(&standalone(redis.endpoint()), spec) + map;
+    Run::local(&manifest, &[]).finish().succeeded();
+    assert_eq!(redis.ask::<String>(&["GET", "rb:7"]), "same");
+}
+
 fn with_secret(target: &str, load: &str, password: &str) -> String {
     let auth = "auth: {secretRef: {name: login, usernameKey: user, passwordKey: word}}";
     format!(

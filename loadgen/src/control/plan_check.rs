@@ -3,7 +3,7 @@
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
     Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan, Topology,
-    TrialPlan, ValueSize, Values, Verify, Workload,
+    TrialPlan, ValueContent, ValueSize, Values, Verify, Workload,
 };
 
 use crate::workload;
@@ -100,6 +100,9 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     })?;
     require(!part.is_empty(), || "verify: the shard has no key of its own".into())?;
     let values = plan.verify == Verify::Values;
+    require(!values || plan.workload.values.content != ValueContent::Lines, || {
+        "verify: values are not supported with lines of a file, which have no stamps".into()
+    })?;
     let shortest = plan.workload.values.size.shortest();
     require(!values || shortest >= Verify::STAMP_BYTES, || {
         format!("verify: a value of {shortest} bytes has no room for a stamp of {}", Verify::STAMP_BYTES)
@@ -313,7 +316,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut TrialPlan);
-        let faults: [(Spoil, &str); 39] = [
+        let faults: [(Spoil, &str); 40] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -379,6 +382,10 @@ mod tests {
                     (plan.verify, plan.workload.keys.tags) = (Verify::Values, Some(tags));
                 },
                 "verify: not supported with keys that have tags",
+            ),
+            (
+                |plan| (plan.verify, plan.workload.values.content) = (Verify::Values, ValueContent::Lines),
+                "verify: values are not supported with lines of a file",
             ),
         ];
         for (spoil, part) in faults {

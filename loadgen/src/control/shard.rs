@@ -6,6 +6,7 @@ mod background;
 mod calls;
 
 use std::future::pending;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use super::exit::Exit;
 use super::identity::Identity;
 use super::spans::Exporter;
 use super::trial::{Action, Event, ProcessLimits, Trial};
-use super::{descriptors, failure, probe};
+use super::{data, descriptors, failure, probe};
 use crate::clock::timer_at;
 use crate::cluster::Topology;
 use crate::engine::{Access, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub identity: Identity,
     /// Directories of the target's secrets.
     pub mounts: Mounts,
+    /// Directory of `values`, the file that values are read from.
+    pub data: PathBuf,
     /// The most worker threads.
     pub workers: usize,
     pub limits: ProcessLimits,
@@ -423,6 +426,10 @@ impl Shard {
         if let Err(message) = descriptors::raise_limit(plan.connections) {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
+        let plan = match data::with_lines(plan, &self.settings.data) {
+            Ok(plan) => plan,
+            Err(message) => return self.observe(Event::Failed(target::failure(FailureReason::BadPlan, &message))),
+        };
         let mounts = self.settings.mounts.clone();
         let findings = Background::begin(tokio::spawn, |sender| target::search(plan.clone(), mounts, sender));
         self.search = Some(Search { plan, why: None, findings });

@@ -23,6 +23,9 @@ pub enum WorkloadError {
     /// Invalid lengths of values.
     #[error("workload.values.size has no length with a weight above 0, or a range that ends before its start")]
     Sizes,
+    /// No shard has read the file of values.
+    #[error("workload.values.content is Lines, but the plan has no lines")]
+    Lines,
     /// An invalid range of numbers.
     #[error("workload.operations: numbers from {least} to {most} are empty, more than 2^64, or wider than their width")]
     Integer { least: i64, most: i64 },

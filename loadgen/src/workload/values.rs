@@ -1,8 +1,8 @@
-//! Values: slices of one pool of bytes, so that making one costs a copy.
+//! Values: slices of one pool of bytes or lines of a file, so that making one costs a copy.
 
 use std::sync::Arc;
 
-use redisbench_wire::plan::{self, ValueContent, ValueSize};
+use redisbench_wire::plan::{self, Lines, ValueContent, ValueSize};
 
 use super::error::WorkloadError;
 use super::mix::Mix;
@@ -23,6 +23,8 @@ pub(super) struct Values {
     stream: Stream,
     /// `None` if all values have one length.
     lengths: Option<Lengths>,
+    /// Values instead of those in the pool.
+    lines: Option<Lines>,
 }
 
 /// Lengths that differ between requests.
@@ -34,7 +36,12 @@ enum Lengths {
 
 impl Values {
     pub(super) fn new(values: &plan::Values, seed: u64) -> Result<Self, WorkloadError> {
-        let length = values.size.longest() as usize;
+        let lines = if values.content == ValueContent::Lines {
+            Some(values.lines.clone().ok_or(WorkloadError::Lines)?)
+        } else {
+            None
+        };
+        let length = lines.as_ref().map_or(values.size.longest() as usize, Lines::longest);
         let stream = Stream::new(seed, rng::LENGTHS);
         let lengths = match &values.size {
             ValueSize::Fixed { .. } => None,
@@ -47,7 +54,8 @@ impl Values {
                 Some(Lengths::Weighted { bytes: sizes.iter().map(|size| size.bytes).collect(), mix })
             }
         };
-        Ok(Self { pool: pool(values, length, seed).into(), length, stream: Stream::new(seed, rng::VALUES), lengths })
+        let pool = pool(values, length, seed).into();
+        Ok(Self { pool, length, stream: Stream::new(seed, rng::VALUES), lengths, lines })
     }
 
     #[cfg(test)]
@@ -57,7 +65,7 @@ impl Values {
 
     /// The length of all values; `None` if they differ.
     pub(super) fn fixed_length(&self) -> Option<usize> {
-        self.lengths.is_none().then_some(self.length)
+        (self.lengths.is_none() && self.lines.is_none()).then_some(self.length)
     }
 
     pub(super) fn longest(&self) -> usize {
@@ -73,10 +81,16 @@ impl Values {
 
     /// The value of request `k`, for any lengths.
     pub(super) fn any_of(&self, k: u64) -> &[u8] {
-        &self.of(k)[..self.length_of(k)]
+        match &self.lines {
+            Some(lines) => lines.line(k),
+            None => &self.of(k)[..self.length_of(k)],
+        }
     }
 
     pub(super) fn length_of(&self, k: u64) -> usize {
+        if let Some(lines) = &self.lines {
+            return lines.line(k).len();
+        }
         match &self.lengths {
             None => self.length,
             Some(Lengths::Range { least, count, stream }) => (least + stream.below(k, *count)) as usize,
@@ -92,6 +106,7 @@ impl Values {
 fn pool(values: &plan::Values, length: usize, seed: u64) -> Vec<u8> {
     let percent = match values.content {
         ValueContent::Zero => return vec![0; OFFSETS + length],
+        ValueContent::Lines => return Vec::new(),
         ValueContent::Random { compressibility_percent } => u64::from(compressibility_percent.min(100)),
     };
     let stream = Stream::new(seed, rng::POOL);

@@ -279,6 +279,8 @@ pub fn command(directory: &Path, listen: &str) -> Command {
         .arg(directory.join("identity"))
         .arg("--targets")
         .arg(directory.join("targets"))
+        .arg("--data")
+        .arg(directory.join("data"))
         .arg("--port-file")
         .arg(directory.join("port"))
         .stdin(Stdio::null())

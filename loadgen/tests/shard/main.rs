@@ -25,5 +25,6 @@ mod servers;
 mod tls;
 mod tracing;
 mod trials;
+mod values;
 mod verify;
 mod windows;

@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, ProjectedVolumeSource,
-    ResourceRequirements, SeccompProfile, SecretProjection, SecretVolumeSource, SecurityContext,
+    Affinity, Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath,
+    ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec,
+    ProjectedVolumeSource, ResourceRequirements, SeccompProfile, SecretProjection, SecretVolumeSource, SecurityContext,
     TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::spec::Placement;
 use redisbench_benchmark::api::target::TargetSecrets;
+use redisbench_benchmark::api::values::ConfigMapKeyRef;
 use redisbench_benchmark::conductor::GRACE_PERIOD;
 use redisbench_benchmark::plan::Plan;
 
@@ -21,6 +22,10 @@ const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_PATH: &str = "/etc/redisbench/identity";
 const TARGETS_VOLUME: &str = "targets";
 const TARGETS_PATH: &str = "/etc/redisbench/targets";
+const DATA_VOLUME: &str = "data";
+const DATA_PATH: &str = "/etc/redisbench/data";
+/// The shard's name of the file of values.
+const VALUES_FILE: &str = "values";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as in the image.
 const USER: i64 = 65532;
@@ -88,6 +93,10 @@ fn container(input: &JobInput<'_>) -> Container {
     if !target_secrets(input.plan).is_empty() {
         args.extend(["--targets", TARGETS_PATH]);
         mounts.push((TARGETS_VOLUME, TARGETS_PATH));
+    }
+    if input.spec().spec.workload.values.file().is_some() {
+        args.extend(["--data", DATA_PATH]);
+        mounts.push((DATA_VOLUME, DATA_PATH));
     }
     // As long as an armed shard waits: the operator plans a shard as soon as it runs, unless the run has begun without it.
     let idle_limit = Duration::from_nanos(input.spec().plan.limits.armed_nanoseconds).as_secs().to_string();
@@ -214,6 +223,17 @@ fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
             ..Volume::default()
         });
     }
+    volumes.extend(input.spec().spec.workload.values.file().map(|ConfigMapKeyRef { name, key }| Volume {
+        name: DATA_VOLUME.into(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: name.clone(),
+            items: Some(vec![item(key, VALUES_FILE.to_owned())]),
+            // Otherwise the pod would wait without end. The shard reports a missing file.
+            optional: Some(true),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    }));
     volumes
 }
 

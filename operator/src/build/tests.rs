@@ -220,6 +220,21 @@ fn each_target_has_a_folder_of_its_own_secrets() {
 }
 
 #[test]
+fn a_file_of_values_is_mounted_and_may_be_missing() {
+    let file = json!({"configMapRef": {"name": "products", "key": "values.txt"}});
+    let job = job_of(json!({"spec": {"targets": [
+        {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+        "workload": {"values": {"content": {"type": "File", "file": file}}}}}));
+    assert_eq!(
+        at(&job, "/volumes/1"),
+        &json!({"name": "data", "configMap": {"name": "products", "optional": true,
+            "items": [{"key": "values.txt", "path": "values"}]}})
+    );
+    assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/data");
+    assert_eq!(at(&job, "/containers/0/args/3"), "--data");
+}
+
+#[test]
 fn the_secret_holds_what_the_shard_reads_and_the_job_nothing_of_it() {
     let credential = RunCredential::derive(&[7; 32], "u-1/r").unwrap();
     let secret = secret(&run(), &credential);

@@ -92,7 +92,8 @@ impl Farm {
         let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
         // The target has no secrets.
         let mounts = Mounts { targets: PathBuf::new() };
-        let settings = Settings { identity, mounts, workers: 1, limits: LIMITS, spawn: driver::spawn };
+        let settings =
+            Settings { identity, mounts, data: PathBuf::new(), workers: 1, limits: LIMITS, spawn: driver::spawn };
         let terminated = CancellationToken::new();
         self.shards.insert(uid, terminated.clone());
         let (pods, name) = (Api::<Pod>::namespaced(self.client.clone(), &namespace(pod)), pod.name_any());

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::argument::Part;
+use super::lines::Lines;
 use super::options::WorkloadOptions;
 
 /// The commands to send.
@@ -59,12 +60,24 @@ pub struct Values {
     pub size: ValueSize,
     /// The content of values.
     pub content: ValueContent,
+    /// The lines of [`ValueContent::Lines`]. No plan carries them: a shard reads them when it gets the plan.
+    #[serde(skip)]
+    pub lines: Option<Lines>,
 }
 
 impl Values {
     /// Random values of `bytes` bytes.
     pub fn fixed(bytes: u32) -> Self {
-        Self { size: ValueSize::Fixed { bytes }, content: ValueContent::Random { compressibility_percent: 0 } }
+        let content = ValueContent::Random { compressibility_percent: 0 };
+        Self { size: ValueSize::Fixed { bytes }, content, lines: None }
+    }
+
+    /// The longest value that is possible, in bytes.
+    pub fn longest(&self) -> u32 {
+        match self.content {
+            ValueContent::Random { .. } | ValueContent::Zero => self.size.longest(),
+            ValueContent::Lines => Lines::BYTES,
+        }
     }
 }
 
@@ -142,6 +155,8 @@ pub enum ValueContent {
     },
     /// Zeros.
     Zero,
+    /// The lines of a file that every shard has: request k writes line k modulo their number. Sizes have no effect.
+    Lines,
 }
 
 /// The key space: `prefix`, a hash tag if there are tags, and a decimal number.

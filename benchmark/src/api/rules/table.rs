@@ -370,6 +370,14 @@ fn sizes() -> Vec<Rule> {
     let members: [(&str, &[&str], &str); 2] =
         [("fixed", &["Fixed"], "fixed: {bytes: 100}"), ("range", &["Range"], "range: {minBytes: 10, maxBytes: 1000}")];
     let mut rules = union(SIZE, "type", &members);
+    let file = ("file", &["File"][..], "file: {configMapRef: {name: products, key: values.txt}}");
+    rules.extend(union("spec.workload.values.content", "type", &[file]));
+    rules.push(Rule::new(
+        "spec.workload.values",
+        "size",
+        "self.content.type != 'File' || (self.size.type == 'Fixed' && has(self.size.fixed) && self.size.fixed.bytes == 100)",
+        "must not be set with content.type File, whose lines have lengths of their own: remove it",
+    ));
     rules.extend([
         Rule::new(
             SIZE,
@@ -450,6 +458,12 @@ fn verified() -> Vec<Rule> {
             "load.pipelineMode",
             "self.verify.mode != 'Values' || self.load.pipelineMode != 'Batch'",
             verify::one_write("Values"),
+        ),
+        Rule::new(
+            SPEC,
+            "workload.values.content.type",
+            "self.verify.mode != 'Values' || self.workload.values.content.type != 'File'",
+            "must not be File with verify.mode Values, which writes values of its own: set it to Random, or verify.mode to Replies",
         ),
         Rule::new(
             SPEC,

@@ -36,7 +36,7 @@ pub(super) fn check(
             let message = format!("writes keys that {other} writes: remove one, or give an operation keys of its own");
             problems.push(Problem::new(field.clone(), "", message));
         }
-        let bytes = u64::from(workload.values.size.longest()).saturating_mul(data.elements.into());
+        let bytes = u64::from(workload.values.longest()).saturating_mul(data.elements.into());
         if matches!(data.kind, DataType::Hash | DataType::List) && bytes > COMMAND_BYTES {
             let message = format!(
                 "makes {bytes} bytes of values in a key, more than {COMMAND_BYTES} in one command: lower it, or workload.values.size"

@@ -22,6 +22,11 @@ fn sizes_and_contents_are_read() {
         ValueSize::Weighted(vec![WeightedSize { bytes: 1, weight: 3 }, WeightedSize { bytes: 9, weight: 1 }])
     );
     assert_eq!(planned(json!({"content": {"type": "Zero"}})).content, ValueContent::Zero);
+    let file = json!({"type": "File", "file": {"configMapRef": {"name": "products", "key": "values.txt"}}});
+    assert_eq!(
+        planned(json!({"content": file})),
+        plan::Values { content: ValueContent::Lines, ..plan::Values::fixed(100) }
+    );
     assert_eq!(
         planned(json!({"content": {"compressibilityPercent": 40}})).content,
         ValueContent::Random { compressibility_percent: 40 }

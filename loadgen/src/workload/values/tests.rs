@@ -7,7 +7,7 @@ use redisbench_wire::plan::WeightedSize;
 use super::*;
 
 fn values(size: ValueSize, content: ValueContent) -> Values {
-    Values::new(&plan::Values { size, content }, 42).unwrap()
+    Values::new(&plan::Values { size, content, lines: None }, 42).unwrap()
 }
 
 fn random(compressibility_percent: u32) -> ValueContent {
@@ -85,6 +85,17 @@ fn weighted_lengths_have_their_weights() {
 #[test]
 fn sizes_that_are_none_are_refused() {
     for size in [ValueSize::Range { least_bytes: 2, most_bytes: 1 }, ValueSize::Weighted(Vec::new())] {
-        assert!(Values::new(&plan::Values { size, content: ValueContent::Zero }, 1).is_err());
+        assert!(Values::new(&plan::Values { size, content: ValueContent::Zero, lines: None }, 1).is_err());
     }
+}
+
+#[test]
+fn lines_are_values_in_turns() {
+    let mut plan = plan::Values { content: ValueContent::Lines, ..plan::Values::fixed(100) };
+    assert_eq!(Values::new(&plan, 1).unwrap_err(), WorkloadError::Lines);
+    plan.lines = Lines::of(b"one\nthree\n".to_vec());
+    let values = Values::new(&plan, 1).unwrap();
+    assert_eq!((0..3).map(|k| values.any_of(k)).collect::<Vec<_>>(), [&b"one"[..], b"three", b"one"]);
+    assert_eq!([0, 1].map(|k| values.length_of(k)), [3, 5]);
+    assert_eq!((values.longest(), values.fixed_length()), (5, None));
 }
