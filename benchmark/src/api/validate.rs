@@ -259,7 +259,7 @@ fn check_operation(
     });
     if context.slotted && !placeholder::share_a_slot(keys, own.as_ref().unwrap_or(context.keys)) {
         let message = "has keys that may lie in different slots, and a Cluster, or a Pool with distribution ByKey, has them on \
-                       different servers: give keys.prefix a hash tag, such as {rb}:, or put what they share in braces, \
+                       different servers: set keys.tags, give keys.prefix a hash tag, such as {rb}:, or put what they share in braces, \
                        such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
     }

@@ -248,7 +248,7 @@ fn keys_of_one_command_share_a_slot_in_a_cluster() {
         of_cluster(operations("COPY __key__ {x}__key__")),
         [
             "spec.workload.operations[0].command: COPY __key__ {x}__key__: has keys that may lie in different slots, and a \
-             Cluster, or a Pool with distribution ByKey, has them on different servers: give keys.prefix a hash tag, such \
+             Cluster, or a Pool with distribution ByKey, has them on different servers: set keys.tags, give keys.prefix a hash tag, such \
              as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b"
         ]
     );
