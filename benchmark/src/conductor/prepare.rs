@@ -48,6 +48,8 @@ pub struct Prepare {
     /// When each shard last replied that it is armed.
     armed_at: Vec<Duration>,
     judge_at: Duration,
+    /// No shard gets its plan yet, because it would preload.
+    holds_plans: bool,
     /// Once all shards are armed.
     clocks: Option<ExchangeClocks>,
 }
@@ -57,6 +59,12 @@ impl Prepare {
         conductor.news = true;
         let (now, limit) = (conductor.now, conductor.config.limits.prepare);
         let patience = Patience { until: now + limit, preloaded: 0, advanced_at: now, failed_at: None };
+        // A run that cannot start must not fill the database. Before an attempt, all shards have preloaded.
+        let holds_plans = conductor.config.plan.has_preload() && conductor.attempt == 0;
+        if holds_plans {
+            // Shards that wait have nothing to do, and are called as idle ones are.
+            conductor.busy = 0;
+        }
         let all = 0..conductor.shards.len();
         Self {
             patience,
@@ -65,6 +73,7 @@ impl Prepare {
             unconfirmed: all.clone().collect(),
             armed_at: vec![Duration::ZERO; all.len()],
             judge_at: now,
+            holds_plans,
             clocks: None,
         }
     }
@@ -85,6 +94,7 @@ impl Prepare {
         }
         if conductor.news {
             self.observe_presence(conductor)?;
+            self.pass_on_plans(conductor);
         }
         if self.all_are_armed(conductor) {
             // Only reads of states are left.
@@ -167,13 +177,24 @@ impl Prepare {
         Ok(())
     }
 
+    /// Passes the plans on once every shard has a process. One that ends later does not hold back the others.
+    fn pass_on_plans(&mut self, conductor: &mut Conductor) {
+        if self.holds_plans && conductor.shards.iter().all(|shard| shard.standing != Standing::Absent) {
+            self.holds_plans = false;
+            conductor.busy = conductor.shards.len();
+            (0..conductor.shards.len()).for_each(|index| self.call_now(conductor, index));
+        }
+    }
+
     /// Calls the shards that are due, each with the call that brings it closer to Armed. The platform's next report wakes those without a
     /// process.
     fn ask(&mut self, conductor: &mut Conductor) {
         while self.due.first().is_some_and(|(at, _)| *at <= conductor.now)
             && let Some((_, index)) = self.due.pop_first()
         {
-            let call = next_call(conductor, &conductor.shards[index]);
+            let shard = &conductor.shards[index];
+            let is_held = self.holds_plans && shard.standing == Standing::Unplanned;
+            let call = if is_held { None } else { next_call(conductor, shard) };
             if let Some(ask) = call.and_then(|call| conductor.ask(index, call)) {
                 self.calling.insert((index, ask.endpoint.incarnation.clone()));
                 conductor.out.call(ask);
@@ -312,7 +333,9 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
     }
     let is_waiting = |shard: &&Shard| shard.standing != Standing::Armed || shard.unreachable.is_some();
     let waiting: Vec<_> = shards.iter().filter(is_waiting).collect();
-    let obstacle = waiting.first().map_or_else(
+    // Shards without a process hold back the preload of all others.
+    let obstacle = waiting.iter().find(|shard| shard.standing == Standing::Absent).or(waiting.first());
+    let obstacle = obstacle.map_or_else(
         || "its clock could not be read".to_owned(),
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
     );

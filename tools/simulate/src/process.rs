@@ -147,7 +147,9 @@ impl World {
                 self.prepare(address, preparation, &plan);
             }
             Action::Preload => {
-                let preparation = process.preparation;
+                let (preparation, run) = (process.preparation, process.run.clone());
+                let shards = process.trial.plan_in_use().map_or(0, |plan| plan.shards);
+                self.check_all_came(&processes, &run, shards);
                 drop(processes);
                 let half = self.between(1, 1_500);
                 self.after(half, move |world| {
@@ -241,6 +243,14 @@ impl World {
             self.check(before.is_none(), || {
                 format!("trial {trial} connects, while shard {} is in trial {before:?}", process.shard)
             });
+        }
+    }
+
+    /// A shard preloads: every shard must have had a process.
+    fn check_all_came(&self, processes: &Processes, run: &str, shards: u32) {
+        for shard in 0..shards {
+            let came = processes.values().any(|process| process.run == run && process.shard == shard);
+            self.check(came, || format!("the preload begins before shard {shard} has come"));
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use redisbench_wire::plan::Preload;
 use redisbench_wire::{FailureReason, ShardFailure};
 
 use super::super::{ConductStage, Ending, JournalError, Reply, ShardPresence};
@@ -126,6 +127,46 @@ fn preload_that_advances_extends_the_time() {
     let begun = rig.now();
     rig.complete(1);
     assert!(rig.since(begun) > long + MEASURED);
+}
+
+#[test]
+fn no_shard_preloads_before_all_are_present() {
+    let mut rig = Rig::new(3);
+    rig.plan().preload = Preload::Always;
+    let last = rig.presence[2].clone();
+    rig.presence[2] = ShardPresence::Absent { why: None };
+    rig.begin();
+    rig.pass(Duration::from_secs(300));
+    for shard in 0..2 {
+        let shard = rig.shards.shard(shard);
+        assert!(shard.plan.is_none(), "no shard may preload");
+        assert!(shard.asked_at.is_some() && shard.longest_silence <= Duration::from_secs(60), "it would exit");
+    }
+    rig.set_presence(2, last);
+    rig.complete_all(1);
+}
+
+#[test]
+fn a_shard_that_ends_after_the_preload_began_does_not_hold_back_the_others() {
+    let mut rig = Rig::new(3);
+    rig.plan().preload = Preload::Always;
+    rig.run_until(|rig| rig.shards.shard(2).plan.is_some());
+    rig.set_presence(2, ShardPresence::Gone { why: "exit code 137".into(), replaced: true });
+    rig.until(|progress| progress.shards.armed == 2);
+    rig.replace(2);
+    rig.complete_all(1);
+}
+
+#[test]
+fn a_run_whose_shards_never_come_names_the_missing_one_and_writes_nothing() {
+    let mut rig = Rig::new(2);
+    rig.plan().preload = Preload::FillMissing;
+    let why = "Unschedulable: 0/3 nodes are available: insufficient cpu";
+    rig.presence[1] = ShardPresence::Absent { why: Some(why.into()) };
+    let failure = rig.fail();
+    assert_eq!(failure.reason, "PrepareTimedOut");
+    assert!(failure.message.contains(&format!("shard 1: {why}")), "{failure}");
+    assert!(rig.shards.shard(0).plan.is_none());
 }
 
 /// Whose State calls are counted, by shard.
