@@ -22,6 +22,7 @@ mod links;
 mod load;
 mod mailbox;
 mod outbox;
+mod own;
 mod pipeline;
 mod progress;
 mod queue;

@@ -61,6 +61,9 @@ pub struct TrialPlan {
     pub client: Option<Client>,
     /// Connections of all shards, at least one for each.
     pub connections: u32,
+    /// How many primaries of a cluster each shard loads. None loads all. Shards x this number is a multiple of the primaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_per_shard: Option<u32>,
     /// The most new connections per second of all shards, at least 1. None is unlimited. Each worker opens its connections evenly, at its
     /// share of the rate.
     pub connect_rate: Option<u32>,

@@ -35,6 +35,11 @@ pub struct LoadSpec {
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: u32,
+    /// Primaries of a Cluster that each shard connects to and loads, 1 to 1024. `shards.count` times this must be a multiple of the
+    /// cluster's primaries. Requires `Uniform` keys. Not set by default: every shard loads all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub nodes_per_shard: Option<u32>,
     /// Clients that send the requests, up to 8. Two or more are compared as set in `comparison`. Not set by default: the engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(

@@ -99,6 +99,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         client: chosen.client,
         connections: chosen.connections,
         connect_rate: spec.load.connect_rate,
+        nodes_per_shard: spec.load.nodes_per_shard,
         connection_lifetime,
         pipeline: spec.load.pipeline,
         pipeline_mode: spec.load.pipeline_mode,

@@ -172,6 +172,7 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     // It tracks no keys either, and connections that it closes would tell nothing of the load generator.
     spec.workload.caching = None;
     spec.load.connection_lifetime = None;
+    spec.load.nodes_per_shard = None;
 }
 
 /// The same load as a closed loop, for the maximum rate.

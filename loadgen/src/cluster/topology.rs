@@ -78,6 +78,11 @@ impl Topology {
         has(&self.readers) && !has(&self.slots)
     }
 
+    /// The maps of primaries and of readers, where there are any.
+    pub fn maps(&self) -> impl Iterator<Item = &[u16; SLOTS]> {
+        self.slots.iter().chain(&self.readers).map(|map| &**map)
+    }
+
     /// The id of the node that owns a slot.
     pub(super) fn owner_of(&self, slot: usize) -> Option<&str> {
         let index = *self.slots.as_ref()?.get(slot)?;

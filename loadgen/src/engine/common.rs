@@ -7,6 +7,7 @@ use redisbench_wire::plan::ShardPlan;
 use tokio::sync::mpsc;
 
 use super::api::EngineEvent;
+use super::own::OwnNodes;
 use crate::selfcheck::{Meter, Threads};
 use crate::workload::{PreloadWalk, Workload};
 
@@ -18,6 +19,8 @@ pub(super) struct Common {
     /// The steps of the preload, in order.
     pub preload: Vec<PreloadWalk>,
     pub last_read: Option<Arc<Workload>>,
+    /// The nodes that the shard loads, if not all.
+    pub own: Option<Arc<OwnNodes>>,
     pub may_evict: bool,
     /// Each worker's share of a processor, in millionths.
     pub processor: u64,

@@ -122,6 +122,20 @@ struct Pool {
     suspect: bool,
 }
 
+impl Pool {
+    /// One without connections.
+    fn new(retries: Retries, retired: bool) -> Self {
+        Self {
+            members: Vec::new(),
+            open: VecDeque::new(),
+            retries,
+            retired,
+            unreachable: false,
+            suspect: false,
+        }
+    }
+}
+
 impl Deref for Connections {
     type Target = [Connection];
 
@@ -182,25 +196,19 @@ impl Connections {
             parting: None,
             common,
         };
-        for count in counts {
-            connections.add(*count, false);
+        for (node, count) in counts.iter().enumerate() {
+            connections.pools.push(Pool::new(connections.retries, false));
+            connections.add(node, *count);
         }
         connections
     }
 
-    /// Adds the next server with `count` connections.
-    fn add(&mut self, count: u32, retired: bool) {
-        let (node, first) = (self.pools.len() as u32, self.all.len() as u32);
-        self.pools.push(Pool {
-            members: (first..first + count).collect(),
-            open: VecDeque::new(),
-            retries: self.retries,
-            retired,
-            unreachable: false,
-            suspect: false,
-        });
+    /// Adds `count` connections to a server that has none.
+    fn add(&mut self, node: usize, count: u32) {
+        let first = self.all.len() as u32;
+        self.pools[node].members = (first..first + count).collect();
         let window = self.common.plan.pipeline as usize;
-        self.all.extend((0..count).map(|_| Connection::new(node, window)));
+        self.all.extend((0..count).map(|_| Connection::new(node as u32, window)));
     }
 
     /// Number of connections for a server that joins later.
@@ -210,10 +218,13 @@ impl Connections {
         (connections / count.max(1)).max(1) as u32
     }
 
-    /// Notes whether a server is part of the target. A new one gets `share` connections.
+    /// Notes whether a server is part of the target and used. One without connections gets `share` of them.
     pub(super) fn want(&mut self, node: usize, wanted: bool, share: u32, now: u64) {
         if node == self.pools.len() {
-            self.add(share, true);
+            self.pools.push(Pool::new(self.retries, true));
+        }
+        if wanted && self.pools[node].members.is_empty() {
+            self.add(node, share);
         }
         let pool = &mut self.pools[node];
         let count = pool.members.len() as u32;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use redisbench_wire::plan::{CacheScope, Load};
+use redisbench_wire::plan::{CacheScope, Load, ShardPlan};
 use redisbench_wire::snapshot::{ClientUsage, Snapshot};
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
@@ -13,9 +13,10 @@ use super::assembly::Assembly;
 use super::common::Common;
 use super::cpus::share_of_processor;
 use super::mailbox::{Command, Mailbox};
+use super::own::OwnNodes;
 use super::together::Together;
 use super::worker::Worker;
-use crate::cluster::Topology;
+use crate::cluster::{Group, Topology};
 use crate::record::WorkerReport;
 use crate::schedule::Seat;
 use crate::sys::Waker;
@@ -58,8 +59,12 @@ impl Engine {
         let own = verify::own_workload(&plan);
         let shared = plan.workload.options.caching.as_ref().is_some_and(|caching| caching.scope == CacheScope::Shard);
         let workers = if own.is_some() || shared { 1 } else { workers };
-        let split = split(plan.connections, workers, topology.nodes.len());
         let trial = Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?;
+        let own_nodes = own_nodes(&plan, &topology, &trial)?.map(Arc::new);
+        let used = own_nodes
+            .as_ref()
+            .map_or_else(|| vec![true; topology.nodes.len()], |own| own.used(topology.nodes.len(), topology.maps()));
+        let split = split(plan.connections, workers, &used);
         let assembly = Assembly::new(plan.clone(), host, Arc::clone(&topology));
         let common = Arc::new(Common {
             threads: Arc::clone(assembly.threads()),
@@ -67,6 +72,7 @@ impl Engine {
             preload: trial.preload_walks(&plan).map_err(bad_plan)?,
             last_read: trial.last_read(&plan).map_err(bad_plan)?.map(Arc::new),
             trial: Arc::new(trial),
+            own: own_nodes,
             may_evict,
             plan: plan.clone(),
             processor: share_of_processor(split.len()),
@@ -263,9 +269,18 @@ impl LastWord {
     }
 }
 
-/// Connections per worker and node. Every worker has at least one connection to every node. With too few connections, fewer
-/// workers are started; if one worker still has too few, connections are added.
-fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
+/// The nodes of a cluster that the shard loads, if not all.
+fn own_nodes(plan: &ShardPlan, topology: &Topology, trial: &Workload) -> Result<Option<OwnNodes>, EngineError> {
+    let (Some(nodes), Some(slots)) = (plan.nodes_per_shard, &topology.slots) else { return Ok(None) };
+    let group = Group::new(plan.shard, plan.shards, nodes, slots);
+    let group = group.map_err(|error| EngineError::BadPlan(error.to_string()))?;
+    OwnNodes::new(group, trial, &plan.workload.operations).map(Some).map_err(EngineError::BadPlan)
+}
+
+/// Connections per worker and node. Every worker has at least one connection to every node that is `used`, and none to others. With too few
+/// connections, fewer workers are started; if one worker still has too few, connections are added.
+fn split(connections: u32, workers: usize, used: &[bool]) -> Vec<Vec<u32>> {
+    let nodes = used.iter().filter(|used| **used).count().max(1);
     let most = (connections as usize / nodes).clamp(1, limits::WORKERS);
     let workers = workers.clamp(1, most);
     let cells = (workers * nodes) as u64;
@@ -274,7 +289,11 @@ fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
         let part = crate::workload::part_of(connections, cell as u64, cells);
         (part.end - part.start) as u32
     };
-    (0..workers).map(|worker| (0..nodes).map(|node| share(worker * nodes + node)).collect()).collect()
+    let of_worker = |worker: usize| -> Vec<u32> {
+        let mut cells = worker * nodes..;
+        used.iter().map(|used| if *used { cells.next().map_or(0, share) } else { 0 }).collect()
+    };
+    (0..workers).map(of_worker).collect()
 }
 
 #[cfg(test)]
@@ -298,11 +317,13 @@ mod tests {
 
     #[test]
     fn connections_are_split_evenly_and_none_is_lost() {
-        assert_eq!(split(5, 2, 1), [[2], [3]]);
-        assert_eq!(split(1, 8, 1), [[1]]);
-        assert_eq!(split(7, 2, 3), [[1, 1, 1], [1, 1, 2]]);
-        assert_eq!(split(5, 4, 3), [[1, 2, 2]]);
-        assert_eq!(split(2, 4, 3), [[1, 1, 1]]);
-        assert_eq!(split(50, 2, 3).iter().flatten().sum::<u32>(), 50);
+        let all = |connections, workers, nodes| split(connections, workers, &vec![true; nodes]);
+        assert_eq!(all(5, 2, 1), [[2], [3]]);
+        assert_eq!(all(1, 8, 1), [[1]]);
+        assert_eq!(all(7, 2, 3), [[1, 1, 1], [1, 1, 2]]);
+        assert_eq!(all(5, 4, 3), [[1, 2, 2]]);
+        assert_eq!(all(2, 4, 3), [[1, 1, 1]]);
+        assert_eq!(all(50, 2, 3).iter().flatten().sum::<u32>(), 50);
+        assert_eq!(split(5, 2, &[false, true, true, false]), [[0, 1, 1, 0], [0, 1, 2, 0]]);
     }
 }

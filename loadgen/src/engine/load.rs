@@ -16,6 +16,7 @@ use super::depth::Depth;
 use super::integral::Integral;
 use super::kind::Kind;
 use super::links::Links;
+use super::own::OwnNodes;
 use super::pipeline::Class;
 use super::together::Together;
 use crate::record::{Delays, LATE_NANOSECONDS, Period};
@@ -44,6 +45,8 @@ pub(super) struct Facts {
     pub kind: Kind,
     pub workload: Arc<Workload>,
     pub together: Arc<Together>,
+    /// The nodes that its requests go to, if not all.
+    pub own: Option<Arc<OwnNodes>>,
     pub depth: Depth,
     /// Whether keys that reads have missed are written.
     pub fills: bool,
@@ -135,6 +138,7 @@ impl Load {
             writes_keys: false,
             workload,
             together: Arc::default(),
+            own: None,
             depth: Depth { window, batch },
             start,
             stage: Stage::Waiting,
@@ -221,7 +225,11 @@ impl Load {
 
     /// This shard's part of a step of the preload, beginning now.
     pub(super) fn preload(plan: &ShardPlan, seat: Seat, walk: &PreloadWalk, now: u64, together: Arc<Together>) -> Self {
-        let part = part_of(walk.count, plan.shard.into(), plan.shards.into());
+        let part = match plan.nodes_per_shard {
+            None => part_of(walk.count, plan.shard.into(), plan.shards.into()),
+            // The shards of each node divide its keys among them.
+            Some(_) => 0..walk.count,
+        };
         let pace = plan.preload_pace;
         let source = Source::Walk(Walk {
             k: part.start + u64::from(seat.worker),
@@ -234,6 +242,12 @@ impl Load {
         let mut load = Self::new(Kind::Preload, Arc::clone(&walk.workload), source, window, now);
         (load.facts.together, load.facts.writes_keys) = (together, walk.writes);
         load
+    }
+
+    /// Limits the load to some nodes of a cluster.
+    pub(super) fn on(mut self, own: Option<Arc<OwnNodes>>) -> Self {
+        self.facts.own = own;
+        self
     }
 
     /// Replaces a trial whose last request has its outcome by the last read of `keys` over `connections` connections.

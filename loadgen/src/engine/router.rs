@@ -4,11 +4,13 @@ mod outages;
 mod unanswered;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use redisbench_wire::limits;
 
 use super::kind::Kind;
 use super::load::Load;
+use super::own::OwnNodes;
 use super::pipeline::{Class, Hops, Request, Waiting};
 use crate::cluster::{NodeAddress, SLOTS, Topology, UNCOVERED};
 use outages::Outages;
@@ -28,6 +30,8 @@ pub(super) struct Node {
     pub retired: bool,
     /// Serves reads only.
     pub replica: bool,
+    /// Has slots that the shard loads, or was redirected to.
+    pub used: bool,
     /// When it last replied without an error in this load; 0 if never.
     answered: u64,
     /// A request failed there and it has not replied since; see [`outages`].
@@ -47,7 +51,8 @@ pub(super) struct Resend {
 impl Node {
     fn of(server: &NodeAddress) -> Self {
         let (resends, waiting) = (VecDeque::new(), VecDeque::new());
-        Self { server: server.clone(), resends, waiting, retired: false, replica: false, answered: 0, out: false }
+        let server = server.clone();
+        Self { server, resends, waiting, retired: false, replica: false, used: true, answered: 0, out: false }
     }
 }
 
@@ -65,6 +70,8 @@ pub(super) struct Router {
     even: bool,
     /// Per operation, whether it only reads.
     reads: Vec<bool>,
+    /// The nodes that the shard loads, if not all.
+    own: Option<Arc<OwnNodes>>,
     outages: Outages,
     /// Requests that a server cannot serve now but may soon (TRYAGAIN, CLUSTERDOWN, LOADING), by the end of their pause and their number.
     /// Their callers wait, so a closed loop sends no other requests in their place.
@@ -73,7 +80,7 @@ pub(super) struct Router {
 
 impl Router {
     /// `reads`: per operation, whether a replica may serve it.
-    pub(super) fn new(topology: &Topology, reads: Vec<bool>) -> Self {
+    pub(super) fn new(topology: &Topology, reads: Vec<bool>, own: Option<Arc<OwnNodes>>) -> Self {
         let mut router = Self {
             nodes: topology.nodes.iter().map(Node::of).collect(),
             sole: 0,
@@ -81,6 +88,7 @@ impl Router {
             readers: None,
             even: topology.even,
             reads,
+            own,
             outages: Outages::default(),
             deferred: BTreeMap::new(),
         };
@@ -113,7 +121,7 @@ impl Router {
     fn any_node(&self, slot: u16) -> usize {
         let count = self.nodes.len();
         let mut nodes = (0..count).map(|index| (usize::from(slot) + index) % count);
-        nodes.find(|node| !self.nodes[*node].retired).unwrap_or(0)
+        nodes.find(|node| !self.nodes[*node].retired && self.nodes[*node].used).unwrap_or(0)
     }
 
     pub(super) fn has_slots(&self) -> bool {
@@ -208,6 +216,16 @@ impl Router {
                 node.replica = topology.is_replica(place);
             }
         }
+        if let Some(own) = &self.own {
+            let maps = self.slots.iter().chain(&self.readers).map(|map| &**map);
+            let used = own.used(self.nodes.len(), maps);
+            self.nodes.iter_mut().zip(used).for_each(|(node, used)| node.used = used);
+        }
+    }
+
+    /// Notes a redirect to a node. Returns whether it was not used before.
+    pub(super) fn begin_to_use(&mut self, node: u16) -> bool {
+        self.nodes.get_mut(usize::from(node)).is_some_and(|node| !std::mem::replace(&mut node.used, true))
     }
 
     /// Follows a MOVED redirect of `request`.
@@ -262,6 +280,7 @@ impl Router {
     pub(super) fn queue_drawn(&mut self, load: &mut Load, now: u64) {
         while let Some(drawn) = load.draw_tokens() {
             for k in drawn {
+                let k = load.number(k);
                 let node = self.owner(load, k, load.workload.operation(k));
                 self.wait(node, Waiting { k, due: now });
             }

@@ -32,6 +32,7 @@ use super::connections::Connections;
 use super::load::Load;
 use super::mailbox::Command;
 use super::outbox::Outbox;
+use super::own::OwnNodes;
 use super::router::Router;
 use super::vigil::Vigil;
 use crate::cluster::Topology;
@@ -140,7 +141,7 @@ impl Worker {
             connections: Connections::new(Arc::clone(&common), access, seat, connections),
             load: Load::none(Arc::clone(&common.trial)),
             recording: Recording::new(&common.plan),
-            router: Router::new(topology, common.reads.clone()),
+            router: Router::new(topology, common.reads.clone(), common.own.clone()),
             one_by_one: exchanges.is_some()
                 || common.trial.has_fills()
                 || checker.is_some()

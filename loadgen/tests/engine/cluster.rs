@@ -1,8 +1,9 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
-use redisbench_loadgen::engine::EngineEvent;
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent};
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, Topology, TrialPlan};
+use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
+use tokio::sync::mpsc;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, topology};
 use crate::peer::Peer;
@@ -48,6 +49,71 @@ async fn requests_go_to_the_owners_of_their_slots() {
             assert!(snapshot.nodes.iter().all(|node| node.requests > 0));
         }
     }
+}
+
+/// Runs every shard in turn, and compares each node's account of all shards with its own.
+async fn load_by_groups(cluster: &RedisCluster, shards: u32, nodes: u32, load: Load) {
+    cluster.reset_statistics();
+    let plan = TrialPlan {
+        shards,
+        nodes_per_shard: Some(nodes),
+        connections: shards * nodes,
+        preload: Preload::Always,
+        load,
+        bound: Bound::Requests { count: u64::from(shards) * 200, max_nanoseconds: 60 * SECOND },
+        ..cluster_plan()
+    };
+    let primaries = cluster.nodes.len();
+    let (mut requests, mut shards_of) = (vec![0; primaries], vec![0; primaries]);
+    let (mut keys, mut preloaded) = (0, 0);
+    for shard in 0..shards {
+        let mut bench = Bench::connected(plan.clone().of_shard(shard), topology(cluster), 2).await;
+        keys += bench.preload().await;
+        bench.start(1);
+        let snapshot = bench.completed(1).await;
+        assert_eq!((snapshot.total.succeeded, snapshot.total.redirect_hops), (200, 0), "{:?}", snapshot.errors);
+        preloaded += snapshot.preload_commands;
+        let used = snapshot.nodes.iter().filter(|node| node.requests > 0).count();
+        assert_eq!(used, nodes as usize, "shard {shard} of {shards}");
+        for (index, id) in cluster.ids().iter().enumerate() {
+            let node = snapshot.nodes.iter().find(|node| node.id == *id).unwrap();
+            requests[index] += node.requests;
+            shards_of[index] += u32::from(node.requests > 0);
+        }
+    }
+    assert_eq!((keys, preloaded), (1000, 1000), "each key is written once");
+    let mut sets = 0;
+    for (server, requests) in cluster.nodes.iter().zip(&requests) {
+        let calls = server.calls("get") + server.calls("set");
+        assert!(calls >= *requests);
+        sets += calls - requests;
+    }
+    assert_eq!(sets, 1000, "all other calls are the preload's");
+    assert!(shards_of.iter().all(|of| u64::from(*of) * primaries as u64 == u64::from(shards * nodes)), "{shards_of:?}");
+}
+
+#[tokio::test]
+async fn each_shard_loads_its_nodes() {
+    let cluster = RedisCluster::steady(3);
+    load_by_groups(&cluster, 3, 1, Load::ClosedLoop).await;
+    load_by_groups(&cluster, 3, 2, open_loop(5000)).await;
+}
+
+/// 100 servers: `cargo test --test engine a_hundred_primaries -- --ignored`.
+#[tokio::test]
+#[ignore = "starts 100 servers"]
+async fn a_hundred_primaries_are_divided_among_twenty_shards() {
+    let cluster = RedisCluster::steady(100);
+    load_by_groups(&cluster, 20, 5, open_loop(5000)).await;
+}
+
+#[tokio::test]
+async fn nodes_that_cannot_be_divided_evenly_are_refused() {
+    let cluster = RedisCluster::steady(3);
+    let plan = TrialPlan { shards: 2, nodes_per_shard: Some(2), ..cluster_plan() };
+    let config = EngineConfig::new(plan, 1, topology(&cluster));
+    let refused = Engine::spawn(config, mpsc::channel(64).0).unwrap_err().to_string();
+    assert!(refused.contains("set nodesPerShard to 3, or count to 3"), "{refused}");
 }
 
 #[tokio::test]

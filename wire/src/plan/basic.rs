@@ -51,6 +51,7 @@ impl TrialPlan {
             connections: 1,
             pipeline: 1,
             connect_rate: None,
+            nodes_per_shard: None,
             client: None,
             connection_lifetime: None,
             preload_pace: PreloadPace::default(),

@@ -8,6 +8,7 @@ macro_rules! filled {
 }
 
 mod caching;
+mod nodes;
 mod per_connection;
 mod preload;
 mod tags;
@@ -41,7 +42,7 @@ pub(super) fn all() -> Vec<Rule> {
         [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), caching::all(), sizes(), verified()];
     let parts = parts
         .into_iter()
-        .chain([per_connection::all(), preload::all(), tags::all()])
+        .chain([per_connection::all(), preload::all(), tags::all(), nodes::all()])
         .chain(patterns.map(pattern))
         .chain([trials(), clients(), comparison(), search(), thresholds()]);
     parts.flatten().collect()

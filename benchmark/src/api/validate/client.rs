@@ -179,6 +179,7 @@ fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<P
         ("spec.verify.mode", spec.verify.mode != plan::Verify::None),
         ("spec.load.connectionLifetime", load.connection_lifetime.is_some()),
         ("spec.load.connectRate", load.connect_rate.is_some()),
+        ("spec.load.nodesPerShard", load.nodes_per_shard.is_some()),
         ("spec.load.pipelineMode", load.pipeline_mode != plan::PipelineMode::Window),
         ("spec.targets[0].type", matches!(kind, Some(plan::Topology::Pool | plan::Topology::Sentinel))),
         ("spec.targets[0].endpoints", file),

@@ -56,6 +56,13 @@ pub(super) struct Walk {
 }
 
 impl Walk {
+    /// Skips to a request that is the shard's own.
+    pub(super) fn skip(&mut self, is_own: impl Fn(u64) -> bool) {
+        while self.k < self.end && !is_own(self.k) {
+            self.k += self.step;
+        }
+    }
+
     fn draw(&mut self) -> Option<u64> {
         if self.allowance.is_some_and(|allowance| allowance.left == 0) {
             return None;

@@ -42,7 +42,7 @@ impl Worker {
                 self.router.forget_outages();
                 self.recording.begin(start);
                 let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
-                self.load = Load::trial(plan, self.seat, trial, start, together);
+                self.load = Load::trial(plan, self.seat, trial, start, together).on(self.common.own.clone());
             }
             Command::MeasureFrom(from) => {
                 self.load.measure_sooner(from, self.now);
@@ -88,7 +88,8 @@ impl Worker {
     fn next_preload(&mut self, together: Arc<Together>) -> bool {
         if let Some(walk) = self.common.preload.get(self.preloaded.step) {
             self.preloaded.step += 1;
-            self.load = Load::preload(&self.common.plan, self.seat, walk, self.now, together);
+            let load = Load::preload(&self.common.plan, self.seat, walk, self.now, together);
+            self.load = load.on(self.common.own.clone());
             return true;
         }
         self.finish_preload(&together);

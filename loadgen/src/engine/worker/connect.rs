@@ -203,7 +203,7 @@ impl Worker {
     pub(super) fn follow_router(&mut self) {
         let share = self.connections.share();
         for (index, node) in self.router.nodes().iter().enumerate() {
-            self.connections.want(index, !node.retired, share, self.now);
+            self.connections.want(index, !node.retired && node.used, share, self.now);
             self.recording.name_node(index, &node.server.id, &node.server.label);
         }
         self.caching.iter_mut().for_each(|caching| caching.grow(self.connections.len()));

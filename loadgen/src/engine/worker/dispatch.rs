@@ -159,7 +159,7 @@ impl Worker {
                     self.load.return_token();
                     continue;
                 }
-                let connection = self.route(Waiting { k, due: self.now });
+                let connection = self.route(Waiting { k: self.load.number(k), due: self.now });
                 if let Some(connection) = connection.filter(|_| in_turn) {
                     self.connections.pass_over(connection);
                 }

@@ -427,6 +427,9 @@ impl Worker {
             }
             return;
         };
+        if self.router.begin_to_use(target) {
+            self.follow_router();
+        }
         request.hops.redirect();
         if request.hops.redirects() > HOPS {
             return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);

@@ -18,6 +18,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
         plan,
         preload: Vec::new(),
         last_read: None,
+        own: None,
         may_evict: false,
         processor: 1_000_000,
         reads: Vec::new(),
