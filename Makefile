@@ -39,7 +39,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall bench-storm verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-cost test-chart lint fmt deny crds docs images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall bench-storm verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-nodes test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -168,6 +168,9 @@ test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures
 test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine
 	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	cargo test --workspace --test suite -- --ignored --exact examples::every_example_runs_unchanged --nocapture
+
+test-nodes: packages ## 20 shards on 100 Redis primaries: each node's account is exact
+	cargo test --workspace --test engine -- --ignored --exact cluster::a_hundred_primaries_are_divided_among_twenty_shards
 
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
 # machine's speed.

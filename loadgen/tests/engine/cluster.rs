@@ -99,9 +99,8 @@ async fn each_shard_loads_its_nodes() {
     load_by_groups(&cluster, 3, 2, open_loop(5000)).await;
 }
 
-/// 100 servers: `cargo test --test engine a_hundred_primaries -- --ignored`.
 #[tokio::test]
-#[ignore = "starts 100 servers"]
+#[ignore = "starts 100 servers: make test-nodes"]
 async fn a_hundred_primaries_are_divided_among_twenty_shards() {
     let cluster = RedisCluster::steady(100);
     load_by_groups(&cluster, 20, 5, open_loop(5000)).await;
