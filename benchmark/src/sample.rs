@@ -169,6 +169,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
             address: "redis:6379".into(),
             slots: 0,
             replica: false,
+            connections: 0,
             requests: count,
             errors: 0,
             redirects: 0,

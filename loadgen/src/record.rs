@@ -123,6 +123,7 @@ struct OperationRecord {
 struct NodeRecord {
     id: String,
     label: String,
+    connections: u32,
     requests: u64,
     errors: u64,
     redirects: u64,
@@ -189,6 +190,7 @@ impl Recording {
         nodes.push(NodeRecord {
             id: id.to_owned(),
             label: label.to_owned(),
+            connections: 0,
             requests: 0,
             errors: 0,
             redirects: 0,
@@ -197,6 +199,13 @@ impl Recording {
         });
         if self.node_seconds {
             self.seconds.keep(self.operations.len() + nodes.len());
+        }
+    }
+
+    /// Notes how many connections are kept to a node.
+    pub fn connect_node(&mut self, node: usize, connections: u32) {
+        if let Some(node) = self.nodes.as_mut().and_then(|nodes| nodes.get_mut(node)) {
+            node.connections = connections;
         }
     }
 

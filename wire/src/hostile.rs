@@ -289,6 +289,7 @@ fn snapshots() -> Vec<Vec<u8>> {
             address: "redis:6379".into(),
             slots: 16_384,
             replica: false,
+            connections: 3,
             requests: 5,
             errors: 2,
             redirects: 1,

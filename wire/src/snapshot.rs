@@ -179,6 +179,9 @@ pub struct NodeTally<H = EncodedHistogram> {
     /// Whether it is a replica that reads were sent to.
     #[serde(default)]
     pub replica: bool,
+    /// Connections that the shard kept to it at the end.
+    #[serde(default)]
+    pub connections: u32,
     /// Requests whose final reply came from it, or that ended while waiting for it.
     pub requests: u64,
     /// Errors among these.

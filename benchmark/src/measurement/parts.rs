@@ -117,6 +117,7 @@ impl Parts {
             address,
             slots: 0,
             replica: false,
+            connections: 0,
             requests: 0,
             errors: 0,
             redirects: 0,
@@ -124,6 +125,7 @@ impl Parts {
         });
         node.slots = node.slots.max(part.slots);
         node.replica |= part.replica;
+        node.connections = node.connections.saturating_add(part.connections);
         node.requests = node.requests.saturating_add(part.requests);
         node.errors = node.errors.saturating_add(part.errors);
         node.redirects = node.redirects.saturating_add(part.redirects);

@@ -438,6 +438,7 @@ fn nodes(merged: &Merged, asked: &[Quantile]) -> Vec<NodeResult> {
             address: cut(&node.address, 262),
             slots: node.slots,
             role: cluster.then_some(if node.replica { NodeRole::Replica } else { NodeRole::Primary }),
+            connections: (node.connections > 0).then_some(node.connections),
             requests: node.requests,
             errors: node.errors,
             redirects: node.redirects,

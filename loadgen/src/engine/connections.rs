@@ -253,6 +253,12 @@ impl Connections {
         }
     }
 
+    /// Number of connections that are kept to a server.
+    pub(super) fn kept(&self, node: usize) -> u32 {
+        let pool = &self.pools[node];
+        if pool.retired { 0 } else { pool.members.len() as u32 }
+    }
+
     pub(super) fn ready(&self) -> usize {
         self.ready
     }

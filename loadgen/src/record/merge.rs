@@ -419,6 +419,7 @@ impl OperationRecord {
 
 impl NodeRecord {
     fn absorb(&mut self, other: &Self) {
+        self.connections += other.connections;
         self.requests += other.requests;
         self.errors += other.errors;
         self.redirects += other.redirects;
@@ -432,6 +433,7 @@ impl NodeRecord {
             address: self.label,
             slots,
             replica,
+            connections: self.connections,
             requests: self.requests,
             errors: self.errors,
             redirects: self.redirects,

@@ -78,7 +78,8 @@ async fn load_by_groups(cluster: &RedisCluster, shards: u32, nodes: u32, load: L
         for (index, id) in cluster.ids().iter().enumerate() {
             let node = snapshot.nodes.iter().find(|node| node.id == *id).unwrap();
             requests[index] += node.requests;
-            shards_of[index] += u32::from(node.requests > 0);
+            shards_of[index] += node.connections;
+            assert_eq!(node.connections, u32::from(node.requests > 0), "shard {shard} of {shards}");
         }
     }
     assert_eq!((keys, preloaded), (1000, 1000), "each key is written once");

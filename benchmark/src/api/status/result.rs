@@ -255,6 +255,9 @@ pub struct NodeResult {
     /// Its role at the end. Only in a Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<NodeRole>,
+    /// Connections of all shards to it at the end. Missing if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
     /// Requests that got their last answer from it, or ended while it held them. All nodes sum to the total without the unsent.
     pub requests: u64,
     /// Errors among its requests.

@@ -205,6 +205,7 @@ impl Worker {
         for (index, node) in self.router.nodes().iter().enumerate() {
             self.connections.want(index, !node.retired && node.used, share, self.now);
             self.recording.name_node(index, &node.server.id, &node.server.label);
+            self.recording.connect_node(index, self.connections.kept(index));
         }
         self.caching.iter_mut().for_each(|caching| caching.grow(self.connections.len()));
     }
