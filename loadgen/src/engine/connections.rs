@@ -125,14 +125,7 @@ struct Pool {
 impl Pool {
     /// One without connections.
     fn new(retries: Retries, retired: bool) -> Self {
-        Self {
-            members: Vec::new(),
-            open: VecDeque::new(),
-            retries,
-            retired,
-            unreachable: false,
-            suspect: false,
-        }
+        Self { members: Vec::new(), open: VecDeque::new(), retries, retired, unreachable: false, suspect: false }
     }
 }
 
