@@ -25,7 +25,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::arguments::Source;
-use crate::exit::{GOOD, USAGE};
 use crate::reading::{self, Reading};
 use crate::render;
 use error::ExportError;

@@ -26,7 +26,7 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use redisbench_wire::plan::Topology;
 
 use crate::arguments::ReportArguments;
-use crate::exit::{GOOD, USAGE};
+use crate::exit::USAGE;
 use crate::reading::{self, Reading, ReadingError};
 use crate::render::{self, result, setup, thresholds};
 use error::ReportError;

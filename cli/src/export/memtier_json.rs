@@ -9,7 +9,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Histogra
 use redisbench_wire::timeline::{Part, highest_in, lowest_in};
 use serde_json::{Map, Value, json};
 
-use super::configuration::configuration;
+use super::configuration::{configuration, requests_per_connection};
 use super::distribution::Distribution;
 use super::error::ExportError;
 use super::milliseconds::milliseconds;

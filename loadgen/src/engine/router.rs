@@ -19,6 +19,7 @@ use outages::Outages;
 const FIRST_PAUSE: u64 = 10_000_000;
 
 /// A server and the requests that wait for it.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the server")]
 #[derive(Debug)]
 pub(super) struct Node {
     pub server: NodeAddress,

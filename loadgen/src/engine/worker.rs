@@ -32,7 +32,6 @@ use super::connections::Connections;
 use super::load::Load;
 use super::mailbox::Command;
 use super::outbox::Outbox;
-use super::own::OwnNodes;
 use super::router::Router;
 use super::vigil::Vigil;
 use crate::cluster::Topology;

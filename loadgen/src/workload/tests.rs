@@ -259,9 +259,9 @@ fn slots_are_those_of_the_keys() {
     assert!(slots.len() > 900);
 }
 
-fn tags(count: u32, hot: Option<(u32, u32)>) -> Option<Tags> {
+fn tags(count: u32, hot: Option<(u32, u32)>) -> Tags {
     let hot = hot.map(|(count, percent)| HotTags { count, percent_millionths: percent * 1_000_000 });
-    Some(Tags { count, hot })
+    Tags { count, hot }
 }
 
 /// A key written as `p:{t<tag>}<number>`.
@@ -272,7 +272,7 @@ fn tag_and_number(key: &str) -> (u64, u64) {
 
 #[test]
 fn most_requests_take_one_of_many_tags() {
-    let keys = Keys { tags: tags(100, Some((1, 80))), ..keys("p:", 7, 1000, KeyPattern::Uniform) };
+    let keys = Keys { tags: Some(tags(100, Some((1, 80)))), ..keys("p:", 7, 1000, KeyPattern::Uniform) };
     let mut counts = [0_u32; 100];
     for arguments in drawn(vec![vec![literal("GET")], vec![Part::Key]], keys, 100_000) {
         assert_eq!(arguments[1].len(), "p:{t00}0007".len());
@@ -285,18 +285,19 @@ fn most_requests_take_one_of_many_tags() {
 
 #[test]
 fn walked_keys_take_their_tags_in_turns() {
-    let keys = Keys { tags: tags(5, None), ..keys("p:", 3, 20, KeyPattern::Sequential) };
+    let keys = Keys { tags: Some(tags(5, None)), ..keys("p:", 3, 20, KeyPattern::Sequential) };
     let one = drawn(vec![vec![literal("GET")], vec![Part::Key]], keys.clone(), 40);
     let numbers: Vec<_> = one.iter().map(|arguments| tag_and_number(&arguments[1]).1).collect();
     assert_eq!(numbers, (0..40).map(|k| 3 + k % 20).collect::<Vec<_>>());
     let two = drawn(vec![vec![literal("MGET")], vec![Part::Key], vec![Part::NthKey(2)]], keys, 10);
-    let once: HashSet<_> = two.iter().flat_map(|arguments| &arguments[1..]).map(|key| tag_and_number(key).1).collect();
-    assert_eq!(once, (3..23).collect());
+    let written: HashSet<_> =
+        two.iter().flat_map(|arguments| &arguments[1..]).map(|key| tag_and_number(key).1).collect();
+    assert_eq!(written, (3..23).collect());
 }
 
 #[test]
 fn tagged_keys_have_one_name_in_every_walk() {
-    let keys = Keys { tags: tags(4, Some((1, 90))), ..keys("p:", 10, 12, KeyPattern::Uniform) };
+    let keys = Keys { tags: Some(tags(4, Some((1, 90)))), ..keys("p:", 10, 12, KeyPattern::Uniform) };
     let mut plan = plan(vec![get()], keys);
     let preload = Workload::of_trial(&plan).unwrap().preload(&plan).unwrap().unwrap();
     let written: Vec<_> = (0..12).map(|k| arguments(&preload.command(k, 0)).remove(1)).collect();
@@ -399,7 +400,7 @@ proptest! {
         k in prop_oneof![0u64..1000, 0u64..1 << 40],
     ) {
         let all = u64::from(count) * of_tag;
-        let tags = tags(count, (is_hot && count > 1).then_some((count / 2, 80)));
+        let tags = Some(tags(count, (is_hot && count > 1).then_some((count / 2, 80))));
         let command = operation(1, vec![vec![literal("MSET")], vec![Part::Key], vec![literal("x")], vec![Part::NthKey(2)]]);
         let mut plan = plan(vec![command], Keys { tags, ..keys("p:", start, all, pattern) });
         plan.workload.options.transaction = shared_keys.then_some(plan::Transaction { size: 2, shared_keys });

@@ -2,9 +2,7 @@
 
 use redisbench_wire::plan;
 
-use crate::api::keys::{
-    IN_TURNS, KeyPatternSpec, KeyPatternType, KeysSpec, NO_BRACE, NO_PARTS, each_connection, uneven_tags,
-};
+use crate::api::keys::{KeyPatternSpec, KeyPatternType, KeysSpec, NO_BRACE, NO_PARTS, each_connection, uneven_tags};
 use crate::api::problem::Problem;
 use crate::api::spec::RedisBenchmarkSpec;
 

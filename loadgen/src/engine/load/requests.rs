@@ -4,6 +4,7 @@ use redisbench_wire::snapshot::Stage;
 
 use super::{Filling, Load, Source};
 use crate::engine::connections::Connection;
+use crate::engine::kind::Kind;
 use crate::engine::links::Links;
 use crate::engine::pipeline::{Class, Hops, Pipeline, Request, Waiting};
 use crate::record::{Period, Recording, Unsent};
