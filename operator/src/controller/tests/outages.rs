@@ -85,7 +85,8 @@ async fn a_run_begins_when_its_identity_can_be_written() {
         assert_eq!(world.objects(), [CART]);
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
-        assert_eq!((world.phase(), world.objects().len()), (json!("Preparing"), 3), "{trouble:?}");
+        // Benchmark, Secret, Job and PodDisruptionBudget.
+        assert_eq!((world.phase(), world.objects().len()), (json!("Preparing"), 4), "{trouble:?}");
     }
 }
 
@@ -106,7 +107,7 @@ async fn children_are_made_when_they_can_be() {
         assert!(world.is_conducted_by(&conduct));
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
-        assert_eq!(world.objects().len(), 3, "{trouble:?}");
+        assert_eq!(world.objects().len(), 4, "{trouble:?}");
         assert!(world.is_conducted_by(&conduct));
     }
 }
