@@ -1,5 +1,6 @@
 //! The objects of a run. Built from checked input, so building cannot fail.
 
+mod budget;
 mod job;
 mod pod;
 
@@ -7,9 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Resource;
 
 pub use redisbench_benchmark::api::RUN_LABEL;
@@ -19,6 +18,7 @@ use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Measurement};
 
+pub use budget::disruption_budget;
 pub use job::{FINAL_EXITS, RETRIES, job};
 
 /// Label of all objects of a benchmark: its name.
@@ -136,21 +136,6 @@ pub fn secret(run: &Run, credential: &RunCredential) -> Secret {
         type_: Some("redisbench.dev/run-credential".into()),
         data: Some(files.map(|(name, text)| (name.to_owned(), ByteString(text.as_bytes().to_vec()))).into()),
         ..Secret::default()
-    }
-}
-
-/// Holds evictions of the run's `shards` back until its end. A number of pods, because a share needs a controller with a scale, which a Job
-/// has not. Pods that do not run may be evicted.
-pub fn disruption_budget(run: &Run, shards: u32) -> PodDisruptionBudget {
-    PodDisruptionBudget {
-        metadata: run.owned(run.child_name()),
-        spec: Some(PodDisruptionBudgetSpec {
-            min_available: Some(IntOrString::Int(i32::try_from(shards).unwrap_or(i32::MAX))),
-            selector: Some(pod::selector(run)),
-            unhealthy_pod_eviction_policy: Some("AlwaysAllow".into()),
-            ..PodDisruptionBudgetSpec::default()
-        }),
-        ..PodDisruptionBudget::default()
     }
 }
 

@@ -110,6 +110,11 @@ impl TrialPlan {
         self.preload != Preload::None || !self.preload_steps.is_empty()
     }
 
+    /// Whether some requests are traced.
+    pub fn has_traces(&self) -> bool {
+        self.tracing.is_some()
+    }
+
     /// The number of commands that the preload of all shards sends before its steps.
     pub fn preload_commands(&self) -> u64 {
         match &self.preload {

@@ -145,7 +145,7 @@ impl Worker {
                 || common.trial.has_fills()
                 || checker.is_some()
                 || caching.is_some()
-                || common.plan.tracing.is_some(),
+                || common.plan.has_traces(),
             checker,
             caching,
             exchanges,
