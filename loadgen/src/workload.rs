@@ -39,6 +39,9 @@ pub use keys::part_of;
 pub use numbering::begin_apart;
 pub use transaction::Exchange;
 
+/// Where a request's number has the number of a further draw of its key, if keys are drawn until they belong to a node of the shard.
+pub const DRAW_SHIFT: u32 = 48;
+
 /// A request's operation, and the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
@@ -52,6 +55,8 @@ pub struct Draw {
 #[derive(Debug)]
 pub struct Workload {
     mix: Mix,
+    /// The bits of a number that decide the operation: a further draw has another key, and the same operation.
+    operation_bits: u64,
     values: Values,
     templates: Vec<Template>,
     longest: usize,
@@ -214,6 +219,7 @@ impl Workload {
         let workload = &plan.workload;
         let weights = operations.iter().map(|operation| operation.weight);
         let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
+        let operation_bits = if plan.nodes_per_shard.is_some() { (1 << DRAW_SHIFT) - 1 } else { u64::MAX };
         let in_turns = options.in_turns && operations.len() > 1;
         let mix = if in_turns { mix.in_turns() } else { mix };
         let turns = if in_turns { mix.turns() } else { Vec::new() };
@@ -245,7 +251,8 @@ impl Workload {
         let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
         let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
         let exchanges = exchanges.iter().any(Option::is_some).then_some(exchanges);
-        Ok(Self { mix, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS), exchanges, fills })
+        let slots = Stream::new(workload.seed, rng::SLOTS);
+        Ok(Self { mix, operation_bits, values, templates, longest, slots, exchanges, fills })
     }
 
     fn fills(
@@ -272,7 +279,7 @@ impl Workload {
 
     #[inline]
     pub fn draw(&self, k: u64) -> Draw {
-        let operation = self.mix.draw(k);
+        let operation = self.operation(k);
         Draw { operation, key: self.templates[usize::from(operation)].key_number(k) }
     }
 
@@ -288,7 +295,7 @@ impl Workload {
 
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
-        self.mix.draw(k)
+        self.mix.draw(k & self.operation_bits)
     }
 
     /// The cluster slot of request `k`. A command without a key gets a slot by hash.

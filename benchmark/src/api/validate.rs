@@ -319,6 +319,14 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Prob
     problems.extend((in_turns && partitioned(&spec.workload.keys)).then(|| turns("keys")));
     // The rules check `workload.keys`, but not what an operation's keys take from it.
     for (index, operation) in spec.workload.operations.iter().enumerate() {
+        if spec.load.nodes_per_shard.is_some() && operation.command.contains("__sequence__") {
+            let message = "contains __sequence__, which load.nodesPerShard does not number from 0: remove one of them";
+            problems.push(Problem::new(
+                format!("spec.workload.operations[{index}].command"),
+                &operation.command,
+                message,
+            ));
+        }
         let Some(keys) = operation.keys.as_ref().map(|own| own.over(&spec.workload.keys)) else { continue };
         let field = format!("operations[{index}].keys");
         if partitioned(&keys) {

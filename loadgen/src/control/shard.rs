@@ -492,6 +492,7 @@ impl Shard {
         info!(reason = ?exit, code = exit.code(), "the shard exits");
         if let Some(driver) = &self.driver
             && *exit != Exit::Released
+            && !self.trial.is_collected()
         {
             if let Err(error) = driver.abort() {
                 warn!(error = %error, "failed to stop the load");
@@ -502,7 +503,12 @@ impl Shard {
                 Err(_) => warn!("timed out reading the counters"),
             }
         }
+        let has_traces = self.exporter.is_some();
         self.discard();
+        if has_traces {
+            // The last batches: the exporter bounds its own time.
+            let _ = timeout(LAST_WORD, self.ending.wait()).await;
+        }
     }
 }
 

@@ -25,6 +25,9 @@ use crate::record::{Span, Traced};
 /// Batches that wait for the collector. Beyond it, traced requests are dropped and counted.
 const QUEUE: usize = 64;
 
+/// Batches in one call.
+const AT_ONCE: usize = 32;
+
 /// Timeout for one call of the collector.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -94,17 +97,20 @@ impl SendError {
 async fn send_all(url: String, source: Source, mut batches: mpsc::Receiver<Traced>, lost: Arc<AtomicU64>) {
     let http: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let (mut sent, mut has_failed, mut farewell) = (0_u64, false, None);
-    while let Some(traced) = batches.recv().await {
+    let mut all = Vec::with_capacity(AT_ONCE);
+    // One call for all that waits: workers send a batch per tick, however few requests are in it.
+    while batches.recv_many(&mut all, AT_ONCE).await > 0 {
         if batches.is_closed() {
             farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
         }
-        let (count, document) = (traced.spans.len() as u64, source.document(&traced, unix_offset()));
+        let count = all.iter().map(|traced| traced.spans.len() as u64).sum::<u64>();
+        let document = source.document(&all, unix_offset());
         let sending = send(&http, &url, &document);
         let done = match farewell {
             Some(end) => timeout_at(end, sending).await.unwrap_or(Err(SendError::TimedOut)),
             None => sending.await,
         };
-        lost.fetch_add(traced.lost, Relaxed);
+        lost.fetch_add(all.drain(..).map(|traced| traced.lost).sum(), Relaxed);
         match done {
             Ok(()) => sent += count,
             Err(error) => {
@@ -174,8 +180,11 @@ impl Source {
     }
 
     /// An `ExportTraceServiceRequest`. `offset` turns instants of the monotonic clock into times of day.
-    fn document(&self, traced: &Traced, offset: u64) -> Value {
-        let spans: Vec<Value> = traced.spans.iter().flat_map(|span| self.spans(span, &traced.nodes, offset)).collect();
+    fn document(&self, all: &[Traced], offset: u64) -> Value {
+        let spans_of = |traced: &Traced| -> Vec<Value> {
+            traced.spans.iter().flat_map(|span| self.spans(span, &traced.nodes, offset)).collect()
+        };
+        let spans: Vec<Value> = all.iter().flat_map(spans_of).collect();
         json!({"resourceSpans": [{
             "resource": {"attributes": [
                 text("service.name", "redisbench"),
@@ -270,7 +279,7 @@ mod tests {
             error: None,
         };
         let traced = Traced { spans: vec![span], lost: 0, nodes: vec!["10.0.0.1:6379".into()] };
-        let document = source().document(&traced, 1_000_000);
+        let document = source().document(&[traced], 1_000_000);
         let spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
         let ids: Vec<&str> = spans.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
         assert_eq!(ids, ["0000000000000015", "0000000000000016", "0000000000000017"]);

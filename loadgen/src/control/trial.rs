@@ -194,6 +194,11 @@ impl Trial {
         self.plan.as_ref().map(|(plan, _)| plan.clone())
     }
 
+    /// True once the conductor has the result of the present trial.
+    pub fn is_collected(&self) -> bool {
+        self.collected && matches!(self.phase, Phase::Finished { .. })
+    }
+
     /// True while a change of the target's topology matters.
     pub fn wants_target(&self) -> bool {
         matches!(self.phase, Phase::Preparing(_) | Phase::Armed | Phase::Running { .. })

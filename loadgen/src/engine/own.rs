@@ -7,11 +7,10 @@
 use redisbench_wire::plan::Operation;
 
 use crate::cluster::{Group, SLOTS};
-use crate::workload::Workload;
+use crate::workload::{DRAW_SHIFT, Workload};
 
-/// How often a key is drawn. The attempt is in the bits of a number above those that requests use.
+/// How often a key is drawn.
 const DRAWS: u64 = 1 << 15;
-const DRAW_SHIFT: u32 = 48;
 
 /// Where an operation's first key on the nodes is searched for, and how many of its requests are tried.
 const SEARCHED: u64 = 1 << 20;
@@ -62,7 +61,5 @@ impl OwnNodes {
 
 fn draw(group: &Group, workload: &Workload, k: u64) -> Option<u64> {
     let operation = workload.operation(k);
-    let numbers = (0..DRAWS).map(|draw| k + (draw << DRAW_SHIFT));
-    let mut of_operation = numbers.filter(|number| workload.operation(*number) == operation);
-    of_operation.find(|number| group.has(workload.slot(*number, operation)))
+    (0..DRAWS).map(|draw| k + (draw << DRAW_SHIFT)).find(|number| group.has(workload.slot(*number, operation)))
 }

@@ -5,7 +5,7 @@ use redisbench_wire::plan::TrialPlan;
 use crate::workload::rng::{self, Stream};
 
 /// Traced requests of a worker that are kept until the cold side takes them.
-const MOST: usize = 1024;
+const MOST: usize = 256;
 
 /// The time stamps of one request, in nanoseconds of the monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]

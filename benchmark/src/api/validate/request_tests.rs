@@ -37,6 +37,22 @@ fn what_waits_needs_a_connection_for_itself() {
 }
 
 #[test]
+fn sequences_are_those_of_all_nodes() {
+    let of_some = |command: &str| {
+        let target = json!({"name": "cart", "type": "Cluster", "endpoints": ["cart:6379"]});
+        let workload = json!({"operations": [{"name": "add", "command": command}]});
+        problems(&json!({"targets": [target], "workload": workload, "load": {"nodesPerShard": 1}}))
+    };
+    assert_eq!(of_some("SET __key__ __data__"), [""; 0]);
+    let problems = of_some("SET __key__ __sequence__");
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert!(
+        problem.starts_with("spec.workload.operations[0].command: ") && problem.contains("nodesPerShard"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn transactions_stay_in_a_slot_of_a_cluster() {
     let workload = |prefix: &str, command: &str, keys: &str| {
         let target = json!([{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}]);

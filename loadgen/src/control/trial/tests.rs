@@ -558,7 +558,9 @@ fn a_signal_stops_the_load_and_leaves_time_to_fetch_the_result() {
     }
     // Nothing is left to fetch.
     let mut collected = finished();
+    assert!(!collected.is_collected());
     collected.snapshot(2 * SECOND, 0, Detail::Full).unwrap();
+    assert!(collected.is_collected());
     assert_eq!(collected.observe(2 * SECOND, Event::Terminate), [Action::Exit(Exit::Terminated)]);
 }
 
