@@ -150,6 +150,8 @@ pub enum ShardPresence {
         endpoint: Endpoint,
         /// Eviction or deletion.
         why: String,
+        /// Another process will take its place.
+        replaced: bool,
     },
     /// The process has ended without a release.
     Gone {

@@ -428,7 +428,12 @@ impl Conductor {
     /// Whether a lost shard will not be replaced: a new attempt could never start and would cost what was measured.
     fn gone_for_good(&self) -> bool {
         let mut needed = self.presence.iter().take(self.shards.len());
-        needed.any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
+        needed.any(|presence| {
+            matches!(
+                presence,
+                ShardPresence::Gone { replaced: false, .. } | ShardPresence::Leaving { replaced: false, .. }
+            )
+        })
     }
 
     fn lost_failure(&self, reason: &str) -> Failure {

@@ -26,7 +26,7 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
     let size = &workload.values.size;
     let range = size.range.filter(|_| size.kind == ValueSizeType::Range);
     let sizes = size.weighted.iter().map(|one| format!("{}:{}", one.bytes, one.weight)).collect::<Vec<_>>().join(",");
-    let ttl = workload.values.ttl.as_ref();
+    let (ttl, file) = (workload.values.ttl.as_ref(), workload.values.file());
     let pattern = &workload.keys.pattern;
     let letter = match pattern.kind {
         KeyPatternType::Uniform | KeyPatternType::HotSet => "R",
@@ -61,14 +61,14 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
         "test_time": load.duration.as_ref().map_or(0, seconds),
         "ratio": format!("{}:{}", weight("SET"), weight("GET")),
         "pipeline": load.pipeline,
-        "data_size": size.fixed.map_or(0, |fixed| fixed.bytes),
+        "data_size": size.fixed.filter(|_| file.is_none()).map_or(0, |fixed| fixed.bytes),
         "data_offset": 0,
-        "random_data": "true",
+        "random_data": file.is_none().to_string(),
         "data_size_range": range.map_or("0:0".to_owned(), |range| format!("{}:{}", range.min_bytes, range.max_bytes)),
         "data_size_list": sizes,
         "data_size_pattern": "R",
         "expiry_range": ttl.map_or("0:0".to_owned(), |ttl| format!("{}:{}", seconds(&ttl.min), seconds(&ttl.max))),
-        "data_import": "",
+        "data_import": file.map_or("", |file| file.key.as_str()),
         "data_verify": "false",
         "verify_only": "false",
         "generate_keys": "false",

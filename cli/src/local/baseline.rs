@@ -139,7 +139,7 @@ fn shape(order: &Order) -> Shape {
             Topology::Cluster => PRIMARIES,
         },
         // All its replies have the same length.
-        value_bytes: u32::try_from(order.plan.largest().plan.workload.values.size.mean()).unwrap_or(u32::MAX),
+        value_bytes: u32::try_from(mean_bytes(order)).unwrap_or(u32::MAX),
         threads: processors.saturating_sub(workers).max(1),
     }
 }
@@ -180,6 +180,13 @@ fn at_most(spec: &mut RedisBenchmarkSpec) {
     shortened(spec);
     spec.load.kind = LoadType::ClosedLoop;
     spec.load.open_loop = None;
+}
+
+/// The mean length of values, or that of the lines of the file that they come from.
+fn mean_bytes(order: &Order) -> u64 {
+    let Some(text) = &order.values else { return order.plan.largest().plan.workload.values.size.mean() };
+    let bytes: usize = text.lines().map(str::len).sum();
+    (bytes / text.lines().count().max(1)) as u64
 }
 
 #[cfg(test)]

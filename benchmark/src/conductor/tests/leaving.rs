@@ -23,7 +23,7 @@ impl Rig {
     /// The platform reports that the process of `shard` was told to terminate.
     fn report_leaving(&mut self, shard: u32) {
         let endpoint = self.shards.endpoint(shard);
-        self.set_presence(shard, ShardPresence::Leaving { endpoint, why: WHY.to_owned() });
+        self.set_presence(shard, ShardPresence::Leaving { endpoint, why: WHY.to_owned(), replaced: true });
     }
 }
 
@@ -67,6 +67,21 @@ fn the_failure_of_the_run_names_who_was_told_to_terminate() {
         (reason.as_str(), message.as_str()),
         ("ShardLost", &*format!("1 of 2 shards were lost; shard 1: {WHY}"))
     );
+    assert_eq!(succeeded(&outcome)[1], measured);
+}
+
+/// As if the Job had ended: without a replacement there is nothing to restart with.
+#[test]
+fn what_was_measured_is_kept_if_no_process_takes_the_place() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = OnLost::Restart;
+    rig.until_measuring();
+    rig.pass(Duration::from_secs(10));
+    let measured = rig.terminate(1);
+    let endpoint = rig.shards.endpoint(1);
+    rig.set_presence(1, ShardPresence::Leaving { endpoint, why: WHY.to_owned(), replaced: false });
+    let outcome = rig.conduct();
+    assert_eq!(failure(&outcome).reason, "ShardLost");
     assert_eq!(succeeded(&outcome)[1], measured);
 }
 
@@ -118,7 +133,7 @@ fn a_successor_collects_what_a_leaving_shard_measured() {
     let measured = rig.terminate(1);
     rig.succeed();
     let endpoint = rig.shards.endpoint(1);
-    rig.presence[1] = ShardPresence::Leaving { endpoint, why: WHY.to_owned() };
+    rig.presence[1] = ShardPresence::Leaving { endpoint, why: WHY.to_owned(), replaced: true };
     let outcome = rig.complete(1);
     assert_eq!(outcome.shards[1].lost.as_deref(), Some(WHY));
     assert_eq!(succeeded(&outcome), [60_000, measured]);
@@ -127,7 +142,7 @@ fn a_successor_collects_what_a_leaving_shard_measured() {
 #[test]
 fn a_leaving_process_takes_part_in_nothing_new_and_is_told_to_give_up_its_attempt() {
     let endpoint = FakeShards::new(1).endpoint(0);
-    let leaving = ShardPresence::Leaving { endpoint: endpoint.clone(), why: WHY.to_owned() };
+    let leaving = ShardPresence::Leaving { endpoint: endpoint.clone(), why: WHY.to_owned(), replaced: true };
     let mut shard = Shard::new(part(0, 1), String::new());
     (shard.standing, shard.endpoint) = (Standing::MustRearm, Some(endpoint.clone()));
     shard.observe_before_start(&leaving).unwrap();

@@ -204,7 +204,7 @@ fn a_pod_that_is_gone_before_the_start_makes_it_ask_whether_the_namespace_stays(
     let endpoint =
         Endpoint { shard: 0, incarnation: "p".into(), address: ([10, 0, 0, 1], 7379).into(), host: "n".into() };
     let mut observed = conducting(ConductStage::Preparing);
-    observed.presence = vec![ShardPresence::Leaving { endpoint, why: "was deleted".into() }];
+    observed.presence = vec![ShardPresence::Leaving { endpoint, why: "was deleted".into(), replaced: true }];
     assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, [Action::CreateChildren]);
     // A suspended Job replaces no pod, and keeps those that have failed.
     for (left_pods, asks) in [(true, vec![Action::CreateChildren]), (false, vec![])] {

@@ -139,10 +139,8 @@ fn phase(pod: &Pod) -> &str {
 
 fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     let named = |what: String| format!("pod {}{}: {what}", pod.name_any(), on_node(pod));
-    let gone = |what: String, retried: bool| ShardPresence::Gone {
-        why: named(what),
-        replaced: retried && job.ended.is_none() && !job.deleting,
-    };
+    let replaced = job.ended.is_none() && !job.deleting;
+    let gone = |what: String, retried: bool| ShardPresence::Gone { why: named(what), replaced: retried && replaced };
     // Released. A sidecar may keep the pod running.
     if terminated(pod).is_some_and(|end| end.exit_code == 0) {
         return ShardPresence::Done;
@@ -169,7 +167,7 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
         (Some(_), Some(deletion), _) | (None, Some(deletion), None) => gone(deletion, true),
         // The load generator has terminated. The pod's phase follows shortly, or when its sidecars terminate.
         (Some(_), None, _) => gone(failure(pod), will_retry(pod)),
-        (None, Some(deletion), Some(endpoint)) => ShardPresence::Leaving { endpoint, why: named(deletion) },
+        (None, Some(deletion), Some(endpoint)) => ShardPresence::Leaving { endpoint, why: named(deletion), replaced },
         (None, None, Some(endpoint)) => ShardPresence::Present(endpoint),
         (None, None, None) => ShardPresence::Absent { why: hindrance(pod) },
     }

@@ -191,7 +191,7 @@ fn a_pod_that_is_being_deleted_serves_its_result_and_its_replacement_counts() {
     let leaving = |why: &str| {
         let address = "10.0.0.1:7379".parse().unwrap();
         let endpoint = Endpoint { shard: 0, incarnation: "uid-a".into(), address, host: "n1".into() };
-        ShardPresence::Leaving { endpoint, why: why.into() }
+        ShardPresence::Leaving { endpoint, why: why.into(), replaced: true }
     };
     let deletion = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:01:00Z"}});
     let deleted = |mut pod: Value| {
