@@ -272,13 +272,13 @@ fn tag_and_number(key: &str) -> (u64, u64) {
 
 #[test]
 fn a_further_draw_of_a_key_has_the_same_operation() {
-    let operations = ["GET", "DEL", "TTL"].map(|word| operation(1, vec![vec![literal(word)], vec![Part::Key]]));
-    let plan = plan(operations.into(), keys("k:", 0, 1 << 20, KeyPattern::Uniform));
+    let commands = ["GET", "DEL", "TTL"].map(|word| operation(1, vec![vec![literal(word)], vec![Part::Key]]));
+    let plan = plan(commands.into(), keys("k:", 0, 1 << 20, KeyPattern::Uniform));
     let drawn = Workload::of_trial(&TrialPlan { nodes_per_shard: Some(1), ..plan.clone() }).unwrap();
-    let plain = Workload::of_trial(&plan).unwrap();
+    let every = Workload::of_trial(&plan).unwrap();
     for k in 0..200 {
         let operation = drawn.operation(k);
-        assert_eq!(operation, plain.operation(k), "request {k}");
+        assert_eq!(operation, every.operation(k), "request {k}");
         let slots: HashSet<u16> = (0..50)
             .map(|draw| {
                 let number = k + (draw << DRAW_SHIFT);
