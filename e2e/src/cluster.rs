@@ -93,9 +93,19 @@ impl Cluster {
     }
 
     pub async fn client(&self) -> Result<Client> {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(self.config().await?)?)
+    }
+
+    /// A client that returns a refusal at once. The other one repeats calls that are refused for a time, such as evictions.
+    pub async fn impatient_client(&self) -> Result<Client> {
+        let mut config = self.config().await?;
+        config.default_retry = false;
         Ok(Client::try_from(config)?)
+    }
+
+    async fn config(&self) -> Result<Config> {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
     }
 }
 

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use redisbench_e2e::accounts::check_served;
 use redisbench_e2e::benchmark::{SOON, check_numbers, condition, message, phase};
-use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
+use redisbench_e2e::cluster::{Cluster, OPERATOR, SYSTEM};
 use redisbench_e2e::faults::{Expected, Report};
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::{Benchmark, TestNamespace, run, run_alone, wait};
@@ -76,7 +76,8 @@ fn an_evicted_shard_is_replaced_and_all_begin_again() {
         let promised = "the replacement is armed, and attempt 2 runs to its end";
         let report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
-        let evict = async || namespace.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await;
+        let pods = Api::<Pod>::namespaced(Cluster::get().impatient_client().await?, &namespace.name);
+        let evict = async || pods.evict(&victim.name_any(), &EvictParams::default()).await;
         let refused = match evict().await {
             Err(kube::Error::Api(status)) => status.code == 429,
             _ => false,
