@@ -21,7 +21,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::ComparisonResult;
 
 use crate::arguments::Output;
-use crate::{GOOD, USAGE};
+use crate::exit::{GOOD, USAGE};
 pub use grid::Grid;
 pub use paint::{Paint, Style};
 
