@@ -97,7 +97,7 @@ fn finding_about<'a>(spec: &'a Validated, outcome: &Outcome, merged: &Merged) ->
     client(spec).filter(|_| !generator::is_deprived(outcome, merged))
 }
 
-/// What limited a trial: also a client under test that keeps its threads busy, or calls late.
+/// Limit of a trial, including a client under test that keeps its threads busy or calls late.
 pub(crate) fn of_client(
     spec: &Validated,
     outcome: &Outcome,

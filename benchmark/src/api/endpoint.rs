@@ -19,7 +19,7 @@ pub(super) fn is_file(text: &str) -> bool {
     text.strip_prefix("unix:").is_some_and(|path| path.starts_with('/') && !path.contains('\0'))
 }
 
-/// Whether it is an HTTP URL without TLS, credentials, query or fragment. The port may be missing.
+/// Returns true for an HTTP URL without TLS, credentials, query or fragment. The port is optional.
 pub(super) fn is_plain_url(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("http://") else { return false };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));

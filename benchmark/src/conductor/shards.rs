@@ -163,7 +163,7 @@ impl Shard {
             {
                 Ok(())
             }
-            // It exits as soon as it is told to give up the attempt, and its replacement comes only then.
+            // It exits once the attempt is aborted. Its replacement starts only then.
             ShardPresence::Leaving { endpoint, .. }
                 if self.standing == Standing::MustRearm
                     && self.endpoint.as_ref().is_some_and(|known| known.incarnation == endpoint.incarnation) =>
@@ -219,7 +219,7 @@ impl Shard {
             ShardPresence::Present(_) | ShardPresence::Leaving { .. } => REPLACED.to_owned(),
             ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
             ShardPresence::Queued => QUEUED.to_owned(),
-            // What ended it says more than its exit code.
+            // The cause of its end is more specific than its exit code.
             ShardPresence::Gone { why, .. } => {
                 self.leaving.as_ref().and_then(|leaving| leaving.why.as_ref()).unwrap_or(why).clone()
             }

@@ -53,7 +53,7 @@ pub struct Trial {
 /// Role of a trial among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// What sets it apart.
+    /// Preset, target, client and swept values.
     pub setting: Setting,
     /// It belongs to the first block of a comparison.
     pub cold: bool,

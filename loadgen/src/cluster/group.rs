@@ -32,7 +32,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The slots of `shard` of `shards`, each of which loads `nodes` primaries. `slots` has the primary of each slot.
+    /// The slots of `shard`, if each of `shards` loads `nodes` primaries. `slots` has the primary of each slot.
     ///
     /// # Errors
     /// Fails if the primaries cannot be divided evenly.

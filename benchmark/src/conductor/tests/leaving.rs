@@ -1,4 +1,4 @@
-//! Tests of shards whose processes are told to terminate.
+//! Tests of shards that get SIGTERM.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ pub(super) struct Operations {
 struct Sum {
     name: String,
     measured: Measured,
-    /// Whether every trial has its histograms.
+    /// True if no trial lacks its histograms.
     is_whole: bool,
 }
 

@@ -13,7 +13,7 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
     finished_with(index, with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts))
 }
 
-/// The same of two operations, with half of the requests each; those of `get` took half as long.
+/// Like [`finished`], but half of the requests are of `get` and took half as long; the others are of `set`.
 fn finished_of_two(index: u32, nanoseconds: u64, count: usize) -> Finished {
     let operation = |name: &str, nanoseconds: u64| {
         let own = snapshot(0, &vec![nanoseconds; count / 2]).operations.remove(0);

@@ -35,7 +35,7 @@ fn a_line_says_what_the_result_says() {
     assert_eq!(finished.pieces.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["trial-1.result.json"]);
 }
 
-/// The line of a trial of this shard alone in a sweep of so many fields.
+/// The line of a trial of this shard alone, in a sweep of `swept` fields.
 fn line_of(snapshot: Snapshot, of: u32, swept: usize) -> TrialLine {
     let mut outcome = outcome(vec![snapshot]);
     outcome.of = of;
