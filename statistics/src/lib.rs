@@ -1,5 +1,5 @@
 //! Statistics of trials: the summary of repeats, the comparison of targets, the search for the highest rate, drift of throughput and
-//! latency, backlog growth, and confidence intervals of quantiles. Everything is a pure function of numbers: no clock, no I/O, and
+//! latency, backlog growth, and confidence intervals of quantiles and shares. Everything is a pure function of numbers: no clock, no I/O, and
 //! randomness only from a seed.
 
 pub mod backlog;
@@ -8,6 +8,7 @@ pub mod comparison;
 mod noise;
 pub mod ranks;
 pub mod search;
+pub mod share;
 pub mod steady;
 pub mod student;
 pub mod summary;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::noise::Noise;
+use crate::share;
 
 /// The default question: throughput, plus `metrics`.
 fn question(metrics: &[Direction]) -> Question<'_> {
@@ -183,6 +184,46 @@ fn many_metrics_find_no_more_than_one() {
     let wrong = wrong.count() as f64 / 2_000.0;
     println!("{wrong}");
     assert!(wrong <= 0.065, "{wrong}");
+}
+
+/// Of throughput, latencies and processor time: how much more each varies than the throughput.
+const SPREADS: [f64; 6] = [1.0, 1.0, 1.0, 3.0, 5.0, 1.0];
+
+/// Trials of a client against itself. A disturbance of a trial is in all of its metrics, and lasts into the next trials as `world` says.
+fn client_against_itself(world: &World, seed: u64) -> Vec<Trial> {
+    let mut shared = Noise::new(seed, world.alike);
+    let mut own: Vec<_> = (1..=6).map(|metric| Noise::new(seed + (metric << 32), world.alike)).collect();
+    let places = order(2, 5).into_iter().enumerate();
+    places
+        .map(|(step, place)| {
+            let cold = if step == 0 { world.cold } else { 0.0 };
+            let (disturbance, change) = (shared.next(), world.drift * step as f64 - cold);
+            let value = |(own, spread): (&mut Noise, f64)| {
+                // Each with a variance of 1 in all.
+                let log = world.deviation * spread * (0.8 * disturbance + 0.6 * own.next()) + change;
+                Some(100_000.0 * log.exp())
+            };
+            Trial { place, values: own.iter_mut().zip(SPREADS).map(value).collect() }
+        })
+        .collect()
+}
+
+/// The requested metric, and the others together. By the same exact interval as the comparisons of `make bench-aa`, only wider.
+#[test]
+fn the_metrics_of_a_client_against_itself_are_called_different_no_more_often_than_promised() {
+    let metrics = [Direction::LowerIsBetter; 6];
+    let experiments = 2_000;
+    let most = share::most(experiments, 0.05, Confidence::of_basis_points(9_990).unwrap());
+    for (name, world) in [WORLDS[0], WORLDS[1], WORLDS[7]] {
+        let mut wrong = [0, 0];
+        for seed in 0..experiments {
+            let found = compare(&question(&metrics), 0, &client_against_itself(&world, seed)).remove(0).metrics;
+            wrong[0] += u64::from(is_finding(&found[0].outcome));
+            wrong[1] += u64::from(found[1..].iter().any(|metric| is_finding(&metric.outcome)));
+        }
+        println!("{name}: {wrong:?} of {experiments}");
+        assert!(wrong.iter().all(|&wrong| wrong <= most), "{name}: {wrong:?} of {experiments}, at most {most}");
+    }
 }
 
 fn trial(pass: usize, subject: usize, values: &[Option<f64>]) -> Trial {
