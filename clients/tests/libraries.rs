@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -272,5 +273,23 @@ async fn a_load_ends_although_the_server_stands_still() {
         assert!(snapshot.total.balances() && snapshot.total.unanswered > 0, "{client:?}: {:?}", snapshot.total);
         let timeouts = snapshot.errors.iter().any(|error| error.kind == "Timeout");
         assert!(timeouts, "{client:?}: {:?}", snapshot.errors);
+    }
+}
+
+/// The evidence compares closed loops with it.
+#[test]
+fn a_plain_program_sends_the_requests_that_it_counts() {
+    for library in ["redis-rs", "fred"] {
+        let server = RedisServer::start(&[]);
+        let port = server.address().port().to_string();
+        let output = Command::new(env!("CARGO_BIN_EXE_redisbench-plain"))
+            .args(["--library", library, "--port", &port, "--tasks", "8", "--requests", "1000"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let rate = text.trim().strip_prefix("requests per second: ").and_then(|rate| rate.parse::<u64>().ok());
+        assert!(output.status.success() && rate > Some(0), "{library}: {output:?}");
+        // A tenth more to warm up.
+        assert_eq!(server.calls("get"), 1_100, "{library}");
     }
 }
