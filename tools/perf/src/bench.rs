@@ -1,6 +1,7 @@
 //! The settings of all measurements, and programs that run under them.
 
 use std::env;
+use std::io::ErrorKind;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,6 +95,23 @@ impl Bench {
         println!("written to {}", path.display());
         Ok(())
     }
+
+    /// Like [`Self::write`], for a document of several measurements: `change` gets its old text, which is empty if there is none.
+    pub fn rewrite(&self, change: impl FnOnce(&str) -> String) -> anyhow::Result<()> {
+        let Some(path) = &self.write else { return Ok(()) };
+        let old = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            read => read.with_context(|| format!("failed to read {}", path.display()))?,
+        };
+        self.write(|| change(&old))
+    }
+}
+
+/// The processors that this process may use, in taskset's format.
+pub fn all_cpus() -> anyhow::Result<String> {
+    let status = std::fs::read_to_string("/proc/self/status").context("failed to read the allowed processors")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Ok(line.context("the kernel does not report the allowed processors")?.trim().to_owned())
 }
 
 /// User and system time of all children that have ended, and of theirs.

@@ -46,6 +46,11 @@ impl Machine {
 
     /// The beginning of a document by `make target`.
     pub fn header(&self, bench: &Bench, title: &str, target: &str) -> String {
+        format!("# {title}\n\n{}\n", self.measured(bench, target))
+    }
+
+    /// When `make target` has measured, and on what.
+    pub fn measured(&self, bench: &Bench, target: &str) -> String {
         let length = if (bench.length - 1.0).abs() < f64::EPSILON {
             String::new()
         } else {
@@ -54,7 +59,7 @@ impl Machine {
                 bench.length
             )
         };
-        format!("# {title}\n\nMeasured by `make {target}` on {}.{length}\n\n{}\n", self.date, self.facts)
+        format!("Measured by `make {target}` on {}.{length}\n\n{}", self.date, self.facts)
     }
 }
 

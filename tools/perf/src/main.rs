@@ -2,10 +2,11 @@
 //! system calls. All runs use loopback and are bounded in time.
 //!
 //! Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median
-//! of the pairs' ratios.
+//! of the pairs' ratios. Also whether comparisons of client libraries can be trusted.
 
 mod bench;
 mod clients;
+mod libraries;
 mod machine;
 mod markdown;
 mod profile;
@@ -28,7 +29,7 @@ use bench::Bench;
 
 /// Measures the load generator's cost and checks it against its gates.
 ///
-/// Exit codes: 0: all measured gates are met. 1: at least one is not. 2: a measurement failed.
+/// Exit codes: 0: all measured gates are met and promises kept. 1: at least one is not. 2: a measurement failed.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -65,6 +66,8 @@ enum Instead {
         #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=200))]
         shards: u32,
     },
+    /// Compare client libraries with themselves, and count how often a difference is called
+    Itself(libraries::Options),
 }
 
 fn main() -> ExitCode {
@@ -78,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns true if all measured gates are met.
+/// Returns true if all measured gates are met and promises kept.
 fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
     // For ten thousand connections, also of the children.
     let open_files = getrlimit(Resource::Nofile);
@@ -90,6 +93,7 @@ fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
         Some(Instead::Profile { stacks }) => profile::profile(bench, stacks.as_deref()).map(|()| true),
         Some(Instead::Stall { resp_benchmark }) => stall::stall(bench, resp_benchmark.as_deref()).map(|()| true),
         Some(Instead::Storm { shards }) => storm::storm(bench, *shards),
+        Some(Instead::Itself(options)) => libraries::against_itself(bench, options),
     }
 }
 

@@ -1,0 +1,75 @@
+//! The comparisons in the status of a finished benchmark.
+
+use redisbench_statistics::Interval;
+use redisbench_testkit::status::{list, number};
+use serde_json::Value;
+
+const MILLION: f64 = 1e6;
+
+/// A metric of a subject against that of the baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    pub outcome: String,
+    /// The ratio's confidence interval.
+    pub interval: Option<Interval>,
+}
+
+/// A subject against the baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Pairs of trials that count.
+    pub pairs: u64,
+    /// The requested metric first.
+    pub metrics: Vec<Metric>,
+}
+
+impl Metric {
+    fn read(value: &Value) -> Self {
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        let ratio = |field: &str| value[field].as_u64().map(|millionths| millionths as f64 / MILLION);
+        let interval = ratio("lowMillionths").zip(ratio("highMillionths"));
+        Self {
+            name: text("metric"),
+            outcome: text("outcome"),
+            interval: interval.map(|(lower, upper)| Interval { lower, upper }),
+        }
+    }
+
+    /// Whether the two were called different.
+    pub fn is_finding(&self) -> bool {
+        ["Faster", "Slower"].contains(&self.outcome.as_str())
+    }
+}
+
+/// All comparisons of a status.
+pub fn all(status: &Value) -> Vec<Comparison> {
+    let read = |value: &Value| Comparison {
+        pairs: number(&value["pairs"]),
+        metrics: list(&value["metrics"]).iter().map(Metric::read).collect(),
+    };
+    list(&status["comparison"]).iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn comparisons_are_read_as_the_status_has_them() {
+        let metrics = json!([
+            {"metric": "P50", "outcome": "Slower", "ratioMillionths": 1_200_000, "lowMillionths": 1_100_000,
+             "highMillionths": 1_300_000, "confidenceBasisPoints": 9_500},
+            {"metric": "P999", "outcome": "Inconclusive", "confidenceBasisPoints": 9_900},
+        ]);
+        let found = all(&json!({"comparison": [{"target": "b", "baseline": "a", "pairs": 5, "metrics": metrics}]}));
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((one.pairs, one.metrics.len()), (5, 2));
+        let [p50, p999] = &one.metrics[..] else { panic!("{one:?}") };
+        assert_eq!((p50.name.as_str(), p50.interval), ("P50", Some(Interval { lower: 1.1, upper: 1.3 })));
+        assert!(p50.is_finding() && !p999.is_finding() && p999.interval.is_none());
+        assert_eq!(all(&json!({})), []);
+    }
+}
