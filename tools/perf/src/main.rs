@@ -68,6 +68,8 @@ enum Instead {
     },
     /// Compare client libraries with themselves, and count how often a difference is called
     Itself(libraries::Options),
+    /// Compare the client libraries of examples/clients.yaml, and two of them with a plain program
+    Libraries,
 }
 
 fn main() -> ExitCode {
@@ -94,6 +96,7 @@ fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
         Some(Instead::Stall { resp_benchmark }) => stall::stall(bench, resp_benchmark.as_deref()).map(|()| true),
         Some(Instead::Storm { shards }) => storm::storm(bench, *shards),
         Some(Instead::Itself(options)) => libraries::against_itself(bench, options),
+        Some(Instead::Libraries) => libraries::compare(bench).map(|()| true),
     }
 }
 

@@ -11,17 +11,28 @@ const MILLION: f64 = 1e6;
 pub struct Metric {
     pub name: String,
     pub outcome: String,
+    /// Over the baseline's.
+    pub ratio: Option<f64>,
     /// The ratio's confidence interval.
     pub interval: Option<Interval>,
 }
 
 /// A subject against the baseline.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
+    pub target: String,
     /// Pairs of trials that count.
     pub pairs: u64,
+    /// Why the outcome may not be about the subjects.
+    pub caution: Option<String>,
     /// The requested metric first.
     pub metrics: Vec<Metric>,
+}
+
+impl Comparison {
+    pub fn metric(&self, name: &str) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
 }
 
 impl Metric {
@@ -32,8 +43,18 @@ impl Metric {
         Self {
             name: text("metric"),
             outcome: text("outcome"),
+            ratio: ratio("ratioMillionths"),
             interval: interval.map(|(lower, upper)| Interval { lower, upper }),
         }
+    }
+
+    /// Such as `1.93 (1.88 to 1.99), Slower`.
+    pub fn text(&self) -> String {
+        let interval = self.interval.map(|Interval { lower, upper }| format!(" ({lower:.2} to {upper:.2})"));
+        self.ratio.map_or_else(
+            || self.outcome.clone(),
+            |ratio| format!("{ratio:.2}{}, {}", interval.unwrap_or_default(), self.outcome),
+        )
     }
 
     /// Whether the two were called different.
@@ -45,6 +66,8 @@ impl Metric {
 /// All comparisons of a status.
 pub fn all(status: &Value) -> Vec<Comparison> {
     let read = |value: &Value| Comparison {
+        target: value["target"].as_str().unwrap_or_default().to_owned(),
+        caution: value["caution"].as_str().map(str::to_owned),
         pairs: number(&value["pairs"]),
         metrics: list(&value["metrics"]).iter().map(Metric::read).collect(),
     };
@@ -66,10 +89,12 @@ mod tests {
         ]);
         let found = all(&json!({"comparison": [{"target": "b", "baseline": "a", "pairs": 5, "metrics": metrics}]}));
         let [one] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((one.pairs, one.metrics.len()), (5, 2));
+        assert_eq!((one.target.as_str(), one.pairs, one.metrics.len()), ("b", 5, 2));
         let [p50, p999] = &one.metrics[..] else { panic!("{one:?}") };
         assert_eq!((p50.name.as_str(), p50.interval), ("P50", Some(Interval { lower: 1.1, upper: 1.3 })));
         assert!(p50.is_finding() && !p999.is_finding() && p999.interval.is_none());
-        assert_eq!(all(&json!({})), []);
+        let texts = ["P50", "P999"].map(|name| one.metric(name).unwrap().text());
+        assert_eq!(texts, ["1.20 (1.10 to 1.30), Slower", "Inconclusive"]);
+        assert!(all(&json!({})).is_empty());
     }
 }

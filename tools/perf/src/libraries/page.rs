@@ -10,15 +10,16 @@ pub struct Part {
 }
 
 pub const ITSELF: Part = Part { heading: "A client against itself", target: "bench-aa" };
+pub const CLIENTS: Part = Part { heading: "Client libraries against each other", target: "bench-clients" };
 
 /// All parts, in order.
-const ALL: [&Part; 1] = [&ITSELF];
+const ALL: [&Part; 2] = [&ITSELF, &CLIENTS];
 
 const BEGINNING: &str = "\
 # Comparisons of client libraries
 
-Can a [comparison](../experiments.md#comparison) of [client libraries](../load.md#client-libraries) be trusted? Each part names the
-command that measured it.
+Can a [comparison](../experiments.md#comparison) of [client libraries](../load.md#client-libraries) be trusted, and what does it say? Each
+part names the command that measured it.
 ";
 
 /// The document `old` with `new` as the text of `part`.

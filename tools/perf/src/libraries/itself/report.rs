@@ -147,10 +147,11 @@ mod tests {
         let metric = |(name, outcome): (&str, &str)| Metric {
             name: name.to_owned(),
             outcome: outcome.to_owned(),
+            ratio: Some(1.0),
             interval: Some(redisbench_statistics::Interval { lower: 0.9, upper: 1.1 }),
         };
         let metrics = ["CpuPerRequest", "P50"].into_iter().zip(outcomes).map(metric).collect();
-        Run { subject: &SUBJECTS[place], outcome: Ok(Comparison { pairs, metrics }) }
+        Run { subject: &SUBJECTS[place], outcome: Ok(Comparison { pairs, metrics, ..Comparison::default() }) }
     }
 
     #[test]
