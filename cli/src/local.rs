@@ -2,6 +2,7 @@
 //! processes.
 
 mod baseline;
+mod lines;
 mod measure;
 mod order;
 mod output;
@@ -9,7 +10,6 @@ mod repeats;
 pub mod secrets;
 mod shards;
 mod source;
-mod values;
 
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;

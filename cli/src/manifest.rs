@@ -29,8 +29,8 @@ pub struct Manifest {
     pub document: Value,
     /// The Secrets in the same file.
     pub secrets: Vec<Secret>,
-    /// The ConfigMap in the same file that `workload.values` refers to.
-    pub values: Option<ConfigMap>,
+    /// The ConfigMaps in the same file that `workload` refers to.
+    pub config_maps: Vec<ConfigMap>,
     /// Other objects in the file, as `Kind name`.
     pub skipped: Vec<String>,
 }
@@ -59,24 +59,23 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut benchmarks = Vec::new();
     let mut secrets = Vec::new();
-    let mut config_maps = Vec::new();
+    let (mut maps, mut config_maps) = (Vec::new(), Vec::new());
     let mut skipped = Vec::new();
     for document in documents::split(text)? {
         let [version, kind] = ["apiVersion", "kind"].map(|field| document[field].as_str().unwrap_or_default());
         match (version, kind) {
             (API_VERSION, KIND) => benchmarks.extend(read_benchmark(document, &mut problems)),
             ("v1", "Secret") => secrets.extend(read_secret(document, &mut problems)),
-            ("v1", "ConfigMap") => config_maps.push(document),
+            ("v1", "ConfigMap") => maps.push(document),
             ("" | API_VERSION, _) | (_, "" | KIND) => problems.push(unknown_type(version, kind)),
             _ if version.split('/').next() == Some(API_GROUP) => problems.push(unknown_type(version, kind)),
             (_, kind) => skipped.push(format!("{kind} {}", name_of(&document))),
         }
     }
-    let mut values = None;
-    let file = benchmarks.last().and_then(|(benchmark, _)| benchmark.spec.workload.values.file());
-    for document in config_maps {
-        if file.is_some_and(|file| file.name == name_of(&document)) {
-            values = read_config_map(document, &mut problems);
+    for document in maps {
+        let workload = benchmarks.last().map(|(benchmark, _)| &benchmark.spec.workload);
+        if workload.is_some_and(|workload| workload.files().any(|file| file.source.name == name_of(&document))) {
+            config_maps.extend(read_config_map(document, &mut problems));
         } else {
             skipped.push(format!("ConfigMap {}", name_of(&document)));
         }
@@ -87,7 +86,7 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     }
     match benchmarks.pop() {
         Some((benchmark, document)) if problems.is_empty() => {
-            Ok(Manifest { benchmark, document, secrets, values, skipped })
+            Ok(Manifest { benchmark, document, secrets, config_maps, skipped })
         }
         _ => Err(problems),
     }
@@ -97,7 +96,9 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
 pub fn of(document: Value, secrets: Vec<Secret>) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     match read_benchmark(document, &mut problems) {
-        Some((benchmark, document)) => Ok(Manifest { benchmark, document, secrets, values: None, skipped: Vec::new() }),
+        Some((benchmark, document)) => {
+            Ok(Manifest { benchmark, document, secrets, config_maps: Vec::new(), skipped: Vec::new() })
+        }
         None => Err(problems),
     }
 }
@@ -193,15 +194,18 @@ spec:
     }
 
     #[test]
-    fn the_config_map_of_values_is_kept() {
+    fn the_config_maps_of_values_and_keys_are_kept() {
         let map = |name: &str| {
             format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a.txt: one}}\n")
         };
         let content = "content: {type: File, file: {configMapRef: {name: v, key: a.txt}}}";
         let used = MINIMAL.replace("GET __key__}]", &format!("SET __key__ __data__}}], values: {{{content}}}"));
-        let manifest = parse(&format!("{used}{}{}", map("v"), map("other"))).unwrap();
-        let text = manifest.values.and_then(|map| map.data?.get("a.txt").cloned());
-        assert_eq!((text.as_deref(), manifest.skipped), (Some("one"), vec!["ConfigMap other".to_owned()]));
+        let used =
+            used.replace("values: {", "keys: {file: {configMapRef: {name: k, key: a.txt}}, count: 1}, values: {");
+        let manifest = parse(&format!("{used}{}{}{}", map("v"), map("k"), map("other"))).unwrap();
+        let names: Vec<_> = manifest.config_maps.iter().filter_map(|map| map.metadata.name.as_deref()).collect();
+        assert_eq!((names, manifest.skipped), (vec!["v", "k"], vec!["ConfigMap other".to_owned()]));
+        assert_eq!(manifest.config_maps[0].data.as_ref().unwrap()["a.txt"], "one");
         let invalid = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: 1}\n";
         assert!(problems(&format!("{used}{invalid}"))[0].contains("a ConfigMap is invalid"));
     }

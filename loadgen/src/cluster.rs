@@ -13,5 +13,5 @@ pub use changes::changes;
 pub use group::{Group, Uneven};
 pub use numbered::NumberedSlots;
 pub use redirect::{Deferral, Redirect};
-pub use slot::{SLOTS, crc16, hashed_part, slot_of};
+pub use slot::{SLOTS, SlotHash, crc16, hashed_part, slot_of};
 pub use topology::{Member, NodeAddress, Topology, UNCOVERED, UNIX};

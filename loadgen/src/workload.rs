@@ -102,6 +102,7 @@ impl OwnKeys {
         let mut end = 0_u64;
         for keys in all {
             let space = KeySpace::new(keys, Pattern::Sequential, 1, Stream::new(plan.workload.seed, rng::KEYS))?;
+            let space = space.of_file(plan.workload.key_file.as_ref())?;
             let part = part_of(keys.count, plan.shard.into(), plan.shards.into());
             end = end.saturating_add(part.end - part.start);
             spaces.push((space, part));
@@ -241,7 +242,7 @@ impl Workload {
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
                 let pattern = pattern(keys, turns_of(index, keys, per_request))?;
-                let keys = KeySpace::new(keys, pattern, per_request, stream)?;
+                let keys = KeySpace::new(keys, pattern, per_request, stream)?.of_file(workload.key_file.as_ref())?;
                 Template::new(&operation.arguments, keys, &values, workload.seed, Around::of(options, index))
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -271,6 +272,7 @@ impl Workload {
             // It takes the same keys as the operation's own command.
             let per_request = template::keys_of(&operation.arguments);
             let keys = KeySpace::new(keys, pattern(index, keys, per_request)?, per_request, stream)?;
+            let keys = keys.of_file(workload.key_file.as_ref())?;
             fills.resize_with(workload.operations.len(), || None);
             fills[index] = Some(Template::new(&fill.arguments, keys, values, workload.seed, None)?);
         }

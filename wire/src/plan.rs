@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 pub use argument::Part;
 pub use caching::{CacheScope, Caching, CachingMode};
 pub use client::{Client, Library, Pool, RedisRsConnection, Runtime};
-pub use lines::Lines;
+pub use lines::{KeyFile, Lines};
 pub use load::{Arrival, Bound, Lifetime, LifetimeLimit, LifetimeSpread, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
 pub use part::ShardPlan;

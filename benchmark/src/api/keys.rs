@@ -6,6 +6,7 @@ use redisbench_wire::plan::{self, HotKeys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::file::FileSpec;
 use super::patterns::DECIMAL_PATTERN;
 use super::problem::Problem;
 
@@ -36,6 +37,10 @@ pub struct KeysSpec {
     /// Hash tags, for keys of operations too. Not set by default: only those in `prefix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<TagsSpec>,
+    /// File whose lines are the keys, for keys of operations too: the key with number n is line n, from 0, without `prefix`. Requires
+    /// `count`, at most its number of lines. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileSpec>,
 }
 
 /// Hash tags. The key with number n is `prefix`, `{t<n mod count>}` and n, such as `rb:{t07}000107`. All keys of a request have the same
@@ -183,6 +188,7 @@ impl Default for KeysSpec {
             width: 0,
             pattern: KeyPatternSpec::default(),
             tags: None,
+            file: None,
         }
     }
 }
@@ -209,6 +215,7 @@ impl OperationKeysSpec {
             width: self.width.unwrap_or(keys.width),
             pattern: self.pattern.as_ref().unwrap_or(&keys.pattern).clone(),
             tags: keys.tags.clone(),
+            file: keys.file.clone(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod duration;
 mod endpoint;
 pub mod experiment;
 mod fields;
+pub mod file;
 pub mod keys;
 pub mod lifetime;
 mod limit;

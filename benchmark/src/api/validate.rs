@@ -194,6 +194,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     plan::Workload {
         operations,
         keys: check_keys(keys, "spec.workload.keys", problems),
+        key_file: keys.file.as_ref().map(|_| plan::KeyFile::default()),
         values: values::to_plan(values),
         seed: *seed,
         options,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::{Durations, GoDuration, SECOND};
 use super::fields::default_one;
-use super::patterns::{OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
+use super::file::{ConfigMapKeyRef, FileSpec};
 use super::problem::Problem;
 
 /// Ten years.
@@ -111,27 +111,7 @@ pub struct ValueContentSpec {
     pub compressibility_percent: u32,
     /// Lines for type `File`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<ValueFileSpec>,
-}
-
-/// A file whose lines are values, without the `\n` or `\r\n` at their ends: at most 1 MiB.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ValueFileSpec {
-    /// ConfigMap with the file. Shards mount it; the operator never reads it.
-    pub config_map_ref: ConfigMapKeyRef,
-}
-
-/// A key of a ConfigMap in the benchmark's namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigMapKeyRef {
-    /// Name of the ConfigMap, in the benchmark's namespace.
-    #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
-    pub name: String,
-    /// Key whose value is the file.
-    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
-    pub key: String,
+    pub file: Option<FileSpec>,
 }
 
 /// Content of the values.

@@ -1,10 +1,12 @@
 //! `spec.workload` and `spec.preload`. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::plan::Lines;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::caching::CachingSpec;
 use super::fields::default_one;
+use super::file::ShardFile;
 use super::keys::{KeysSpec, OperationKeysSpec};
 use super::patterns::NAME_PATTERN;
 use super::preload::PreloadDataSpec;
@@ -147,6 +149,19 @@ pub enum PreloadMode {
     Always,
     /// Every missing key.
     FillMissing,
+}
+
+impl WorkloadSpec {
+    /// The files that shards read.
+    pub fn files(&self) -> impl Iterator<Item = ShardFile<'_>> {
+        let files = [
+            (Lines::VALUES_FILE, "spec.workload.values.content.file.configMapRef", &self.values.content.file),
+            (Lines::KEYS_FILE, "spec.workload.keys.file.configMapRef", &self.keys.file),
+        ];
+        files.into_iter().filter_map(|(name, field, file)| {
+            file.as_ref().map(|file| ShardFile { name, field, source: &file.config_map_ref })
+        })
+    }
 }
 
 fn default_seed() -> u64 {

@@ -13,7 +13,7 @@ use redisbench_benchmark::api::load::{LoadType, WarmupEnds};
 use redisbench_benchmark::api::spec::CleanupSpec;
 use redisbench_benchmark::api::verify::VerifySpec;
 use redisbench_benchmark::api::workload::PreloadSpec;
-use redisbench_wire::plan::Topology;
+use redisbench_wire::plan::{Lines, Topology};
 
 use super::measure::measure;
 use super::order::Order;
@@ -184,7 +184,9 @@ fn at_most(spec: &mut RedisBenchmarkSpec) {
 
 /// The mean length of values, or that of the lines of the file that they come from.
 fn mean_bytes(order: &Order) -> u64 {
-    let Some(text) = &order.values else { return order.plan.largest().plan.workload.values.size.mean() };
+    let Some((_, text)) = order.files.iter().find(|(name, _)| *name == Lines::VALUES_FILE) else {
+        return order.plan.largest().plan.workload.values.size.mean();
+    };
     let bytes: usize = text.lines().map(str::len).sum();
     (bytes / text.lines().count().max(1)) as u64
 }

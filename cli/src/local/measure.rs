@@ -48,7 +48,7 @@ pub async fn measure(
         workers: order.workers(),
         credential: &credential,
         folders: order.folders(),
-        values: order.values.as_deref(),
+        files: &order.files,
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

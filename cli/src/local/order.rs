@@ -9,8 +9,8 @@ use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
 
+use super::lines;
 use super::secrets::{Fields, Secrets};
-use super::values;
 use crate::arguments::LocalArguments;
 use crate::credentials::{Access, Certificates, TargetAccess};
 use crate::manifest::{self, Manifest, Problem};
@@ -27,8 +27,8 @@ pub struct Order {
     pub plan: Plan,
     /// In the order of the plan's targets.
     pub access: Vec<TargetAccess>,
-    /// The file whose lines are values.
-    pub values: Option<String>,
+    /// The names and contents of the files of values and keys.
+    pub files: Vec<(&'static str, String)>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,
     /// Ignored objects in the manifest's file.
@@ -82,9 +82,11 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         })
     };
     let access = plan.by_target().into_iter().map(of_target).collect::<Result<Vec<_>, Problem>>()?;
-    let values = values::read(benchmark.spec.workload.values.file(), manifest.values.as_ref())?;
+    let of_shards = benchmark.spec.workload.files();
+    let texts = of_shards.map(|file| lines::read(file, &manifest.config_maps).map(|text| (file.name, text)));
+    let files = texts.collect::<Result<Vec<_>, Problem>>()?;
     let skipped = manifest.skipped;
-    Ok(Order { benchmark, plan, access, values, notes, skipped })
+    Ok(Order { benchmark, plan, access, files, notes, skipped })
 }
 
 impl Order {

@@ -45,8 +45,8 @@ pub struct Setting<'a> {
     pub credential: &'a RunCredential,
     /// The folders of the targets' secrets, parents first.
     pub folders: Vec<(String, &'a Access)>,
-    /// The file of values.
-    pub values: Option<&'a str>,
+    /// The names and contents of the files of values and keys.
+    pub files: &'a [(&'static str, String)],
 }
 
 /// A process that ended without being stopped.
@@ -175,9 +175,10 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
     .map(str::to_owned)
     .collect();
     words.insert(0, "shard".to_owned());
-    if let Some(values) = setting.values {
+    if !setting.files.is_empty() {
         let folder = place.join("data");
-        write_private(&folder, &[("values", values)]).map_err(failed)?;
+        let files: Vec<_> = setting.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        write_private(&folder, &files).map_err(failed)?;
         words.extend(["--data".to_owned(), path(&folder)]);
     }
     Ok(Prepared { words, incarnation, address_file })

@@ -27,7 +27,7 @@ pub enum ApplyError {
     Api { what: &'static str, source: kube::Error },
 }
 
-/// Applies the Secrets, the ConfigMap of values and the benchmark.
+/// Applies the Secrets, the ConfigMaps of values and keys, and the benchmark.
 ///
 /// # Errors
 /// If the manifest is refused, a finished benchmark has its name, or the API server fails.
@@ -44,8 +44,8 @@ pub async fn apply(cluster: &Cluster, manifest: &Manifest) -> Result<RedisBenchm
     for secret in &manifest.secrets {
         apply_beside(cluster, secret, &parameters, ("apply a Secret", "secrets")).await?;
     }
-    if let Some(values) = &manifest.values {
-        apply_beside(cluster, values, &parameters, ("apply a ConfigMap", "configmaps")).await?;
+    for map in &manifest.config_maps {
+        apply_beside(cluster, map, &parameters, ("apply a ConfigMap", "configmaps")).await?;
     }
     api.patch(name, &parameters, &Patch::Apply(body(&manifest.document)))
         .await

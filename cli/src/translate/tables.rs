@@ -171,7 +171,8 @@ pub const VALKEY: &[Row] = &[
     row(&["--fuzz-loglevel"], "info", Without(VALID)),
 ];
 
-const NO_FILE: &str = "this file cannot be read; spec.workload.values.content takes the lines of a ConfigMap as values";
+const NO_FILE: &str =
+    "write its keys and values as lines of ConfigMaps, for spec.workload.keys.file and values.content.file";
 const TCP: &str = "TCP and UNIX sockets only";
 const VALID: &str = "a load test sends valid commands; spec.verify.mode Replies checks the replies";
 const LOGS: &str = "shards log as JSON; REDISBENCH_LOG=debug with local";

@@ -196,20 +196,24 @@ fn baseline_of_a_cluster_is_a_cluster() {
 }
 
 #[test]
-fn values_come_from_a_config_map_of_the_manifest() {
+fn values_and_keys_come_from_config_maps_of_the_manifest() {
     let redis = RedisServer::start(&[]);
     let spec = "
   workload:
     operations: [{name: set, command: SET __key__ __data__}]
-    keys: {count: 10}
+    keys: {count: 2, file: {configMapRef: {name: k, key: b.txt}}}
     values: {content: {type: File, file: {configMapRef: {name: v, key: a.txt}}}}
   preload: {mode: Always}
   load: {type: ClosedLoop, duration: 1s, warmup: 200ms, connections: 4}
 ";
-    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: \"same\\nsame\\n\"}\n";
-    let manifest = benchmark(&standalone(redis.endpoint()), spec) + map;
+    let map = |name: &str, key: &str, text: &str| {
+        format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{{key}: \"{text}\"}}\n")
+    };
+    let maps = map("v", "a.txt", "same\\nsame\\n") + &map("k", "b.txt", "user:1\\nuser:2\\n");
+    let manifest = benchmark(&standalone(redis.endpoint()), spec) + &maps;
     Run::local(&manifest, &[]).finish().succeeded();
-    assert_eq!(redis.ask::<String>(&["GET", "rb:7"]), "same");
+    assert_eq!(redis.ask::<String>(&["GET", "user:2"]), "same");
+    assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 2);
 }
 
 fn with_secret(target: &str, load: &str, password: &str) -> String {

@@ -93,6 +93,9 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     require(plan.verify == Verify::None || keys.all(|keys| keys.tags.is_none()), || {
         "verify: not supported with keys that have tags".into()
     })?;
+    require(plan.verify == Verify::None || plan.workload.key_file.is_none(), || {
+        "verify: not supported with keys from a file, which may have one twice".into()
+    })?;
     let Some(followed) = plan.followed() else { return Ok(()) };
     let part = workload::part_of(followed.keys.count, plan.shard.into(), plan.shards.into());
     require(part.end - part.start <= Verify::KEYS_PER_SHARD, || {
@@ -258,7 +261,7 @@ mod tests {
     use crate::open_loop::OpenLoop;
     use crate::sample::plan;
     use redisbench_wire::plan::{
-        Bound, CacheScope, CachingMode, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tags, Tracing,
+        Bound, CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tags, Tracing,
     };
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
@@ -316,7 +319,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut TrialPlan);
-        let faults: [(Spoil, &str); 40] = [
+        let faults: [(Spoil, &str); 41] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -386,6 +389,10 @@ mod tests {
             (
                 |plan| (plan.verify, plan.workload.values.content) = (Verify::Values, ValueContent::Lines),
                 "verify: values are not supported with lines of a file",
+            ),
+            (
+                |plan| (plan.verify, plan.workload.key_file) = (Verify::Replies, Some(KeyFile::default())),
+                "verify: not supported with keys from a file",
             ),
         ];
         for (spoil, part) in faults {

@@ -370,6 +370,11 @@ impl Shard {
             }
             Action::Cleanup(plan) => {
                 self.probing = None;
+                // With the keys that were read at first: their file may have changed since.
+                let plan = match &self.config {
+                    Some(config) if plan.workload.key_file.is_some() => config.plan.clone(),
+                    _ => plan,
+                };
                 let mounts = self.settings.mounts.clone();
                 let deletion = |sender| target::clean_up(plan, mounts, sender);
                 self.cleanup = Some(Background::begin(tokio::spawn, deletion));

@@ -26,6 +26,9 @@ pub enum WorkloadError {
     /// No shard has read the file of values.
     #[error("workload.values.content is Lines, but the plan has no lines")]
     Lines,
+    /// Fewer lines than keys, or none read.
+    #[error("workload.keyFile: keys without tags need {needed} lines, and the plan has fewer")]
+    KeyFile { needed: u64 },
     /// An invalid range of numbers.
     #[error("workload.operations: numbers from {least} to {most} are empty, more than 2^64, or wider than their width")]
     Integer { least: i64, most: i64 },

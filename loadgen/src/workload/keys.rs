@@ -1,6 +1,6 @@
-//! The key that a request takes, and the decimal form of its number.
+//! The key that a request takes, and its text: the decimal form of its number, or a line of a file.
 
-use redisbench_wire::plan::Keys;
+use redisbench_wire::plan::{KeyFile, Keys, Lines};
 
 use super::digits::DIGITS;
 use super::error::WorkloadError;
@@ -15,6 +15,8 @@ pub(super) struct KeySpace {
     count: u64,
     width: usize,
     tags: Option<TagText>,
+    /// Keys instead of prefix, tag and number.
+    lines: Option<Lines>,
     pattern: Pattern,
     /// Keys per request, for sequential patterns.
     per_request: u64,
@@ -51,7 +53,17 @@ impl KeySpace {
             TagText { count, width: (count - 1).checked_ilog10().unwrap_or(0) as usize + 1 }
         });
         let prefix = keys.prefix.clone().into_bytes();
-        Ok(Self { prefix, start: keys.start, count: keys.count, width, tags, pattern, per_request, stream })
+        let (start, count) = (keys.start, keys.count);
+        Ok(Self { prefix, start, count, width, tags, lines: None, pattern, per_request, stream })
+    }
+
+    /// The same numbers, whose keys are the lines of `file`.
+    pub(super) fn of_file(self, file: Option<&KeyFile>) -> Result<Self, WorkloadError> {
+        let Some(file) = file else { return Ok(self) };
+        let needed = self.start.saturating_add(self.count);
+        let enough = |lines: &Lines| needed <= lines.count() && self.tags.is_none();
+        let lines = file.lines.clone().filter(enough).ok_or(WorkloadError::KeyFile { needed })?;
+        Ok(Self { prefix: Vec::new(), lines: Some(lines), ..self })
     }
 
     /// The number in the first key of request `k`.
@@ -115,6 +127,9 @@ impl KeySpace {
     /// Writes the key with this number to `text`.
     pub(super) fn write_text(&self, number: u64, text: &mut Vec<u8>) {
         text.clear();
+        if let Some(lines) = &self.lines {
+            return text.extend_from_slice(lines.line(number));
+        }
         text.extend_from_slice(&self.prefix);
         if let Some(tags) = self.tags {
             text.extend_from_slice(TAG[0]);
@@ -130,6 +145,21 @@ impl KeySpace {
 
     pub(super) fn width(&self) -> usize {
         self.width
+    }
+
+    /// The keys, if they are lines of a file.
+    pub(super) fn lines(&self) -> Option<&Lines> {
+        self.lines.as_ref()
+    }
+
+    /// The length of what is written for a number, if it is the same for all.
+    pub(super) fn fixed_length(&self) -> Option<usize> {
+        self.lines.is_none().then_some(self.width)
+    }
+
+    /// The longest that is written for a number.
+    pub(super) fn longest(&self) -> usize {
+        self.lines.as_ref().map_or(self.width, Lines::longest)
     }
 
     /// Digits in the hash tag, if keys have one.

@@ -183,6 +183,7 @@ impl Template {
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
             SlotRule::Items(items) => Some(slot::of_items(items, k, &self.keys)),
+            SlotRule::Text(items) => Some(slot::of_text(items, k, &self.keys)),
             SlotRule::OfFirst(rule) => self.slot_of_first(rule, k),
         }
     }
@@ -196,6 +197,7 @@ impl Template {
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number(slots) => Some(slots.of(self.keys.draw(number))),
             SlotRule::Items(items) => Some(slot::of_items(items, number, &self.keys)),
+            SlotRule::Text(items) => Some(slot::of_text(items, number, &self.keys)),
         }
     }
 

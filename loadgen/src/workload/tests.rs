@@ -11,7 +11,8 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> TrialPlan {
     let mut plan = TrialPlan { preload: Preload::FillMissing, ..TrialPlan::basic("redis:6379") };
     plan.target.topology = Topology::Cluster;
     let values = plan::Values::fixed(5);
-    plan.workload = PlanWorkload { operations, keys, values, seed: 42, options: WorkloadOptions::default() };
+    let options = WorkloadOptions::default();
+    plan.workload = PlanWorkload { operations, keys, key_file: None, values, seed: 42, options };
     plan
 }
 
@@ -213,6 +214,45 @@ fn an_operation_may_have_keys_of_its_own() {
     let expected = (0..10).map(|n| format!("p:{n}"));
     let expected = expected.chain((7..10).map(|n| format!("list:{n}"))).chain((0..2).map(|n| format!("long-{n:012}")));
     assert_eq!(names, expected.map(String::into_bytes).collect());
+}
+
+#[test]
+fn keys_are_the_lines_of_a_file() {
+    let names = ["user:1", "{a}:2", "order:{b}:item", "x{}y"];
+    let lines = plan::Lines::of(names.join("\n").into_bytes());
+    let commands = [
+        vec![vec![literal("GET")], vec![Part::Key]],
+        vec![vec![literal("MGET")], vec![Part::Key], vec![literal("h{"), Part::NthKey(2), literal("}")]],
+        vec![vec![literal("DEL")], vec![literal("pre:"), Part::Key, Part::Sequence]],
+    ];
+    let walks = KeyPattern::Sequential;
+    for pattern in [KeyPattern::Uniform, walks, KeyPattern::PerConnection { partitioned: false }] {
+        let operations = commands.iter().map(|arguments| operation(1, arguments.clone())).collect();
+        let mut plan = plan(operations, keys("no:", 1, 3, pattern));
+        assert_eq!(OwnKeys::of(&plan.clone().of_shard(0)).unwrap().key(0), b"no:1");
+        plan.workload.key_file = Some(plan::KeyFile { lines: lines.clone() });
+        let workload = Workload::of_trial(&plan).unwrap();
+        for k in 0..50 {
+            let operation = workload.operation(k);
+            let words = arguments(&encoded(&workload, k));
+            let name = names[workload.key(k, operation) as usize];
+            let key = if words[0] == "DEL" { format!("pre:{name}{k}") } else { name.to_owned() };
+            assert_eq!(words[1], key);
+            assert_eq!(workload.slot(k, operation), slot_of(key.as_bytes()));
+            let mut all = Vec::new();
+            workload.each_key(k, operation, &mut Vec::new(), |key| all.push(key.to_vec()));
+            assert_eq!(all[0], name.as_bytes());
+            if let Some(second) = all.get(1) {
+                assert_eq!(words[2], format!("h{{{}}}", String::from_utf8_lossy(second)));
+            }
+        }
+        let own = OwnKeys::of(&plan.clone().of_shard(0)).unwrap();
+        assert_eq!((own.numbers.clone(), own.key(2)), (0..3, b"x{}y".to_vec()));
+        let preload = workload.preload(&plan).unwrap().unwrap();
+        assert_eq!(arguments(&encoded(&preload, 1))[1], names[2]);
+        plan.workload.keys.count = 4;
+        assert_eq!(Workload::of_trial(&plan).unwrap_err(), WorkloadError::KeyFile { needed: 5 });
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Values from a file that the plan does not carry.
+//! Values and keys from files that the plan does not carry.
 
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::FailureReason;
-use redisbench_wire::plan::{TrialPlan, ValueContent};
+use redisbench_wire::plan::{KeyFile, TrialPlan, ValueContent};
 
 use crate::client::Shard;
 use crate::plans::plan;
@@ -29,6 +29,24 @@ async fn lines_are_written_in_turns() {
     for key in ["rb:000", "rb:500", "rb:999"] {
         assert!(lengths.contains(&redis.ask::<u64>(&["STRLEN", key])), "{key}");
     }
+}
+
+#[tokio::test]
+async fn lines_are_keys_from_the_preload_to_the_cleanup() {
+    let redis = RedisServer::start(&[]);
+    redis.ask::<()>(&["SET", "user", "another's"]);
+    let files = [("data/keys", "user:1\r\n{a}:2\nlast")];
+    let shard = Shard::start_with(None, &files).await;
+    let mut plan = plan(&redis.endpoint());
+    (plan.workload.key_file, plan.workload.keys.count) = (Some(KeyFile::default()), 3);
+    shard.prepared(&plan).await;
+    let total = shard.run(1).await.total;
+    assert_eq!((total.succeeded, total.errors), (5000, 0));
+    let mut keys: Vec<String> = redis.ask(&["KEYS", "*"]);
+    keys.sort_unstable();
+    assert_eq!(keys, ["last", "user", "user:1", "{a}:2"]);
+    assert_eq!(shard.cleaned_up().await, 3);
+    assert_eq!(redis.ask::<Vec<String>>(&["KEYS", "*"]), ["user"]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath,
+    Affinity, Capabilities, ConfigMapProjection, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath,
     ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec,
     ProjectedVolumeSource, ResourceRequirements, SeccompProfile, SecretProjection, SecretVolumeSource, SecurityContext,
     TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use redisbench_benchmark::api::Validated;
+use redisbench_benchmark::api::file::ShardFile;
 use redisbench_benchmark::api::spec::Placement;
 use redisbench_benchmark::api::target::TargetSecrets;
-use redisbench_benchmark::api::values::ConfigMapKeyRef;
 use redisbench_benchmark::conductor::GRACE_PERIOD;
 use redisbench_benchmark::plan::Plan;
 
@@ -24,8 +24,6 @@ const TARGETS_VOLUME: &str = "targets";
 const TARGETS_PATH: &str = "/etc/redisbench/targets";
 const DATA_VOLUME: &str = "data";
 const DATA_PATH: &str = "/etc/redisbench/data";
-/// The shard's name of the file of values.
-const VALUES_FILE: &str = "values";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as in the image.
 const USER: i64 = 65532;
@@ -94,7 +92,7 @@ fn container(input: &JobInput<'_>) -> Container {
         args.extend(["--targets", TARGETS_PATH]);
         mounts.push((TARGETS_VOLUME, TARGETS_PATH));
     }
-    if input.spec().spec.workload.values.file().is_some() {
+    if input.spec().spec.workload.files().next().is_some() {
         args.extend(["--data", DATA_PATH]);
         mounts.push((DATA_VOLUME, DATA_PATH));
     }
@@ -223,18 +221,26 @@ fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
             ..Volume::default()
         });
     }
-    volumes.extend(input.spec().spec.workload.values.file().map(|ConfigMapKeyRef { name, key }| Volume {
-        name: DATA_VOLUME.into(),
-        config_map: Some(ConfigMapVolumeSource {
-            name: name.clone(),
-            items: Some(vec![item(key, VALUES_FILE.to_owned())]),
-            // Otherwise the pod would wait without end. The shard reports a missing file.
-            optional: Some(true),
-            ..ConfigMapVolumeSource::default()
-        }),
-        ..Volume::default()
-    }));
+    let files: Vec<_> = input.spec().spec.workload.files().map(file).collect();
+    if !files.is_empty() {
+        volumes.push(Volume {
+            name: DATA_VOLUME.into(),
+            projected: Some(ProjectedVolumeSource { default_mode: None, sources: Some(files) }),
+            ..Volume::default()
+        });
+    }
     volumes
+}
+
+/// A file of values or keys, under the shard's name of it.
+fn file(ShardFile { name, source, .. }: ShardFile<'_>) -> VolumeProjection {
+    let config_map = ConfigMapProjection {
+        name: source.name.clone(),
+        items: Some(vec![item(&source.key, name.to_owned())]),
+        // Otherwise the pod would wait without end. The shard reports a missing file.
+        optional: Some(true),
+    };
+    VolumeProjection { config_map: Some(config_map), ..VolumeProjection::default() }
 }
 
 /// The Secrets of all targets, each in its target's folder, because a pod serves trials of several targets.

@@ -220,15 +220,19 @@ fn each_target_has_a_folder_of_its_own_secrets() {
 }
 
 #[test]
-fn a_file_of_values_is_mounted_and_may_be_missing() {
-    let file = json!({"configMapRef": {"name": "products", "key": "values.txt"}});
+fn files_of_values_and_keys_are_mounted_and_may_be_missing() {
+    let file = |name: &str| json!({"configMapRef": {"name": name, "key": "lines.txt"}});
     let job = job_of(json!({"spec": {"targets": [
         {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
-        "workload": {"values": {"content": {"type": "File", "file": file}}}}}));
+        "workload": {"keys": {"file": file("users"), "count": 9},
+            "values": {"content": {"type": "File", "file": file("products")}}}}}));
+    let source = |name: &str, path: &str| {
+        let items = json!([{"key": "lines.txt", "path": path}]);
+        json!({"configMap": {"name": name, "optional": true, "items": items}})
+    };
     assert_eq!(
         at(&job, "/volumes/1"),
-        &json!({"name": "data", "configMap": {"name": "products", "optional": true,
-            "items": [{"key": "values.txt", "path": "values"}]}})
+        &json!({"name": "data", "projected": {"sources": [source("products", "values"), source("users", "keys")]}})
     );
     assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/data");
     assert_eq!(at(&job, "/containers/0/args/3"), "--data");

@@ -40,6 +40,7 @@ impl TrialPlan {
                     pattern: KeyPattern::Uniform,
                     tags: None,
                 },
+                key_file: None,
                 values: Values::fixed(100),
                 seed: 1,
                 options: WorkloadOptions::default(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::argument::Part;
-use super::lines::Lines;
+use super::lines::{KeyFile, Lines};
 use super::options::WorkloadOptions;
 
 /// The commands to send.
@@ -14,6 +14,9 @@ pub struct Workload {
     pub operations: Vec<Operation>,
     /// The keys.
     pub keys: Keys,
+    /// Takes the keys of all operations from a file: prefix and width have no effect, and there are no tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<KeyFile>,
     /// The values.
     pub values: Values,
     /// Operation, key and value of request k are a function of (seed, k).

@@ -8,6 +8,7 @@ macro_rules! filled {
 }
 
 mod caching;
+mod key_file;
 mod nodes;
 mod per_connection;
 mod preload;
@@ -42,7 +43,7 @@ pub(super) fn all() -> Vec<Rule> {
         [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), caching::all(), sizes(), verified()];
     let parts = parts
         .into_iter()
-        .chain([per_connection::all(), preload::all(), tags::all(), nodes::all()])
+        .chain([per_connection::all(), preload::all(), tags::all(), nodes::all(), key_file::all()])
         .chain(patterns.map(pattern))
         .chain([trials(), clients(), comparison(), search(), thresholds()]);
     parts.flatten().collect()

@@ -91,10 +91,20 @@ pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64
 }
 
 impl Field {
+    /// The line that is the key in request `k`, if keys are lines of a file and this is one.
+    pub(super) fn line(self, k: u64, keys: &KeySpace) -> Option<&[u8]> {
+        let lines = keys.lines()?;
+        match self {
+            Self::Key => Some(lines.line(keys.draw(k))),
+            Self::NthKey { nth, stream } => Some(lines.line(keys.draw_nth(k, nth, stream))),
+            Self::Tag | Self::Value | Self::Integer { .. } | Self::Sequence | Self::Score { .. } => None,
+        }
+    }
+
     /// The length, if it is the same in every request.
     pub(super) fn fixed_length(self, keys: &KeySpace, values: &Values) -> Option<usize> {
         match self {
-            Self::Key | Self::NthKey { .. } => Some(keys.width()),
+            Self::Key | Self::NthKey { .. } => keys.fixed_length(),
             Self::Tag => keys.tag_width(),
             Self::Value => values.fixed_length(),
             Self::Score { .. } => Some(SCORE),
@@ -111,9 +121,8 @@ impl Field {
                 length_of(least).max(length_of(most)).max(width)
             }
             Self::Sequence => digits_of(u64::MAX),
-            Self::Key | Self::Tag | Self::NthKey { .. } | Self::Score { .. } => {
-                self.fixed_length(keys, values).unwrap_or(0)
-            }
+            Self::Key | Self::NthKey { .. } => keys.longest(),
+            Self::Tag | Self::Score { .. } => self.fixed_length(keys, values).unwrap_or(0),
         }
     }
 
@@ -124,7 +133,8 @@ impl Field {
             Self::Integer { least, count, width, stream } => length_of(drawn(least, count, stream, k)).max(width),
             Self::Sequence => digits_of(k),
             Self::Key | Self::Tag | Self::NthKey { .. } | Self::Score { .. } => {
-                self.fixed_length(keys, values).unwrap_or(0)
+                let line = || self.line(k, keys).map_or(0, <[u8]>::len);
+                self.fixed_length(keys, values).unwrap_or_else(line)
             }
         }
     }
@@ -135,12 +145,15 @@ impl Field {
             let value = values.any_of(k);
             room[..value.len()].copy_from_slice(value);
             value.len()
+        } else if let Some(line) = self.line(k, keys) {
+            room[..line.len()].copy_from_slice(line);
+            line.len()
         } else {
             self.write_number(k, keys, room)
         }
     }
 
-    /// Like [`Self::write`], for a field other than a value.
+    /// Like [`Self::write`], for a field other than a value or a line of a file.
     pub(super) fn write_number(self, k: u64, keys: &KeySpace, room: &mut [u8]) -> usize {
         match self {
             Self::Key => padded(keys.draw(k), keys.width(), room),

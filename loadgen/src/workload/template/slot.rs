@@ -1,7 +1,7 @@
 //! The cluster slot of a command.
 
 use super::field::{self, Field, Item};
-use crate::cluster::{NumberedSlots, SLOTS, crc16, hashed_part, slot_of};
+use crate::cluster::{NumberedSlots, SLOTS, SlotHash, crc16, hashed_part, slot_of};
 use crate::workload::keys::KeySpace;
 
 /// How the slot of a command follows from its key.
@@ -15,6 +15,8 @@ pub(super) enum SlotRule {
     Number(NumberedSlots),
     /// All of these pieces decide.
     Items(Box<[Item]>),
+    /// The key consists of these pieces. Some are lines of a file, which may contain braces.
+    Text(Box<[Item]>),
     /// The rule applies to the first command of a request.
     OfFirst(Box<SlotRule>),
 }
@@ -39,6 +41,9 @@ impl SlotRule {
     }
 
     fn of(items: &[Item], keys: &KeySpace) -> Self {
+        if keys.lines().is_some() {
+            return Self::Text(items.into());
+        }
         // One byte per field, because no field contains a brace.
         let bytes: Vec<u8> = items
             .iter()
@@ -126,6 +131,26 @@ fn text(items: &[Item]) -> Option<&str> {
         [Item::Text(text)] => std::str::from_utf8(text).ok(),
         _ => None,
     }
+}
+
+/// The slot of a key of these pieces, hash tag and all, in request `k`.
+#[inline(never)]
+pub(super) fn of_text(items: &[Item], k: u64, keys: &KeySpace) -> u16 {
+    let mut room = [0; field::LONGEST];
+    let mut hash = SlotHash::default();
+    for item in items {
+        match item {
+            Item::Text(text) => hash.add(text),
+            Item::Field(field) => match field.line(k, keys) {
+                Some(line) => hash.add(line),
+                None => {
+                    let length = field.write_number(k, keys, &mut room);
+                    hash.add(&room[..length]);
+                }
+            },
+        }
+    }
+    hash.slot()
 }
 
 /// The slot of a key of these pieces in request `k`.
