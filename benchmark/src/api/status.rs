@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::is_zero;
 
 pub use cache::{CacheResult, TrialCache};
-pub use cell::{CellResult, LatencySpread, OperationRepeats, OperationRun, ShareSpread, ThroughputSpread};
+pub use cell::{CellCache, CellResult, LatencySpread, OperationRepeats, OperationRun, ShareSpread, ThroughputSpread};
 pub use client::ClientResult;
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use connections::ConnectionsResult;

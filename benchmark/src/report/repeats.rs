@@ -13,7 +13,9 @@ use self::operations::Operations;
 use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
-use crate::api::status::{CellResult, ClientResult, ComparisonResult, Latencies, TrialLine, TrialOutcome};
+use crate::api::status::{
+    CacheResult, CellCache, CellResult, ClientResult, ComparisonResult, Latencies, TrialLine, TrialOutcome,
+};
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
 use crate::measurement::measured::Measured;
@@ -62,6 +64,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         error_rate: spread(Direction::LowerIsBetter, error_millionths).map(Spread::share),
         aggregate: None,
         cost: None,
+        cache: None,
         operations: Vec::new(),
     }
 }
@@ -104,6 +107,8 @@ pub struct Together {
     percentiles: Vec<Quantile>,
     /// What the client cost so far, and in how many requests.
     cost: Option<(ClientResult, u64)>,
+    /// Of each trial with caches its index, hits per second and invalidations per second.
+    caches: Vec<Option<(u32, u64, u64)>>,
     operations: Operations,
 }
 
@@ -118,6 +123,8 @@ impl Together {
         let requests = &result.requests;
         total.add_to(&mut self.measured, requests, &result.response_time)?;
         self.operations.add(whole)?;
+        let of_cache = |cache: &CacheResult| (whole.trial.index, cache.hits_per_second, cache.invalidations_per_second);
+        self.caches.push(result.cache.as_ref().map(of_cache));
         let asked = result.response_time.percentiles.iter();
         self.percentiles = asked.filter_map(|one| Quantile::of_percent(&one.percentile)).collect();
         if let Some(client) = result.clients.first() {
@@ -133,6 +140,17 @@ impl Together {
     /// What the client cost per request.
     pub fn cost(&self) -> Option<ClientResult> {
         self.cost.as_ref().map(|(cost, _)| cost.clone())
+    }
+
+    /// The caches' hits and invalidations. None unless all trials have caches.
+    fn cache(&self) -> Option<CellCache> {
+        let all = self.caches.iter().copied().collect::<Option<Vec<_>>>()?;
+        let hits: Vec<_> = all.iter().map(|(trial, hits, _)| (*trial, *hits)).collect();
+        let invalidations = all.iter().map(|(.., invalidations)| *invalidations).fold(0, u64::saturating_add);
+        Some(CellCache {
+            hits: Spread::of(&hits, Direction::HigherIsBetter)?.throughput(),
+            mean_invalidations_per_second: invalidations.checked_div(all.len() as u64)?,
+        })
     }
 
     /// Response time over all requests: those without an answer count as longer than any answer.
@@ -220,6 +238,7 @@ impl Experiment {
     pub fn add(&mut self, mut cell: CellResult, together: Option<&Together>) -> Result<(), HistogramError> {
         cell.aggregate = together.map(Together::response_time);
         cell.cost = together.and_then(Together::cost);
+        cell.cache = together.and_then(Together::cache);
         let known = together.zip(cell.throughput);
         cell.operations =
             known.map(|(together, throughput)| together.operations.repeats(&throughput)).unwrap_or_default();

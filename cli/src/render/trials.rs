@@ -133,6 +133,10 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
     }
     heads.extend(parameters.iter().map(|field| last_step(field)));
     heads.extend(["runs", "rate", "95 % CI of mean", "best", "worst", "p99", "95 % CI of mean", "p99 of all"]);
+    let with_caches = cells.iter().any(|cell| cell.cache.is_some());
+    if with_caches {
+        heads.extend(["hits", "95 % CI of mean", "invalidations"]);
+    }
     let mut grid = Grid::new("Repeats", &heads);
     if with_presets {
         grid = grid.left(1);
@@ -159,6 +163,12 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
             p99.map(|spread| between(latency(spread.low_nanoseconds), latency(spread.high_nanoseconds))),
         ));
         row.push(Cell::known(cell.aggregate.as_ref().and_then(|all| all.p99_nanoseconds).map(latency)));
+        if with_caches {
+            let hits = cell.cache.map(|cache| cache.hits);
+            row.push(Cell::known(hits.map(|hits| rate(hits.mean_per_second))));
+            row.push(Cell::known(hits.map(|hits| between(rate(hits.low_per_second), rate(hits.high_per_second)))));
+            row.push(Cell::known(cell.cache.map(|cache| rate(cache.mean_invalidations_per_second))));
+        }
         grid.row(row);
     }
     grid
@@ -355,8 +365,11 @@ mod tests {
             |cell: &serde_json::Value| repeats(&[serde_json::from_value(cell.clone()).unwrap()], 0, Paint::none());
         assert!(!text(&cell).contains("operation"));
         cell["operations"] = json!([operation("get", 1), operation("set", 2)]);
+        cell["cache"] = json!({"hits": throughput, "meanInvalidationsPerSecond": 54_000});
         let text = text(&cell);
         let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert!(rows[1].ends_with("p99 of all hits 95 % CI of mean invalidations"), "{text}");
+        assert!(rows[2].ends_with("- - - 1.50k/s 1/s to 2.00k/s 54.0k/s"), "{text}");
         assert_eq!(
             rows[rows.len() - 7..],
             [

@@ -50,11 +50,24 @@ pub struct CellResult {
     /// finished. Only with `load.clients`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ClientResult>,
+    /// Client-side caches. Set once the run has finished. Only with `workload.caching`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CellCache>,
     /// Its first 16 operations, if there are several. Set once the run has finished, as far as the status has room; the artifact
     /// `experiment.json` has them in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub operations: Vec<OperationRepeats>,
+}
+
+/// Client-side caches over the repeats of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CellCache {
+    /// Hits per second. The highest is the best.
+    pub hits: ThroughputSpread,
+    /// Invalidations per second, the mean of the trials.
+    pub mean_invalidations_per_second: u64,
 }
 
 /// An operation over the repeats of a cell, as `memtier_benchmark -x` prints it.

@@ -203,6 +203,31 @@ fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
 }
 
 #[test]
+fn hits_of_caches_are_a_rate_with_its_best_and_its_worst_trial() {
+    let both = [finished(0, 1_000_000, 10_000, 0), finished(2, 1_000_000, 10_000, 0)];
+    let cache = |trials: &[Measurement]| {
+        let mut together = Together::default();
+        for trial in trials {
+            together.add(trial).unwrap();
+        }
+        let mut experiment = Experiment::default();
+        experiment.add(cells(&lines(&both)).remove(0), Some(&together)).unwrap();
+        experiment.cells.remove(0).result.cache
+    };
+    let mut trials = both.each_ref().map(whole);
+    assert_eq!(cache(&trials), None);
+    for (trial, hits_per_second) in trials.iter_mut().zip([20_000, 24_000]) {
+        let invalidations_per_second = 2 * hits_per_second;
+        trial.result.cache = Some(CacheResult { hits_per_second, invalidations_per_second, ..CacheResult::default() });
+    }
+    let found = cache(&trials).unwrap();
+    assert_eq!((found.hits.mean_per_second, found.mean_invalidations_per_second), (22_000, 44_000));
+    assert_eq!((found.hits.best_trial, found.hits.worst_trial), (2, 0));
+    trials[0].result.cache = None;
+    assert_eq!(cache(&trials), None);
+}
+
+#[test]
 fn operations_are_listed_in_the_room_that_the_cells_leave() {
     let run = OperationRun {
         per_second: 1_000_000_000,
