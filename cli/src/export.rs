@@ -15,6 +15,7 @@ mod openmetrics;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod rows;
+mod runs;
 #[cfg(test)]
 pub mod sample;
 mod trials;

@@ -14,13 +14,13 @@ use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
 use crate::api::status::{
-    CacheResult, CellCache, CellResult, ClientResult, ComparisonResult, Latencies, TrialLine, TrialOutcome,
+    CacheResult, CellCache, CellResult, ClientResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome,
 };
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
 use crate::measurement::measured::Measured;
 use crate::quantile::Quantile;
-use crate::report::measurement::{self, Measurement};
+use crate::report::measurement::{self, HistogramSet, Measurement};
 
 /// Format of the document of an experiment. An incompatible change gets a new number.
 pub const FORMAT: &str = "redisbench.dev/experiment/v1";
@@ -121,7 +121,7 @@ impl Together {
         let Measurement { result, histograms, .. } = whole;
         let total = &histograms.as_ref().ok_or(HistogramError::Malformed("left out"))?.total;
         let requests = &result.requests;
-        total.add_to(&mut self.measured, requests, &result.response_time)?;
+        self.add_part(total, requests, &result.response_time)?;
         self.operations.add(whole)?;
         let of_cache = |cache: &CacheResult| (whole.trial.index, cache.hits_per_second, cache.invalidations_per_second);
         self.caches.push(result.cache.as_ref().map(of_cache));
@@ -135,6 +135,19 @@ impl Together {
             });
         }
         Ok(())
+    }
+
+    /// Adds some requests of a trial, such as those of one operation, to [`Self::response_time`] alone.
+    ///
+    /// # Errors
+    /// If a histogram violates the contract.
+    pub fn add_part(
+        &mut self,
+        set: &HistogramSet,
+        requests: &Requests,
+        response_time: &Latencies,
+    ) -> Result<(), HistogramError> {
+        set.add_to(&mut self.measured, requests, response_time)
     }
 
     /// What the client cost per request.

@@ -14,6 +14,7 @@ use super::distribution::Distribution;
 use super::error::ExportError;
 use super::milliseconds::milliseconds;
 use super::rows::{start, times};
+use super::runs::{average, runs};
 use super::trials::trials;
 use crate::reading::Reading;
 
@@ -24,7 +25,11 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     let trials = trials(reading)?;
     let first = &trials[0];
     let mut document = Map::new();
-    document.insert("configuration".into(), configuration(first.spec.as_deref()));
+    let mut configuration = configuration(first.spec.as_deref());
+    if let Some(options) = configuration.as_object_mut().filter(|_| trials.len() > 1) {
+        options.insert("print-all-runs".into(), "true".into());
+    }
+    document.insert("configuration".into(), configuration);
     document.insert("run information".into(), run(first));
     for trial in trials {
         let name = if trials.len() == 1 {
@@ -33,6 +38,12 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
             format!("RUN #{} RESULTS", trial.trial.index.saturating_add(1))
         };
         document.insert(name, statistics(trial)?);
+    }
+    if let Some(runs) = runs(reading) {
+        document.insert("BEST RUN RESULTS".into(), statistics(runs.best)?);
+        document.insert("WORST RUN RESULTS".into(), statistics(runs.worst)?);
+        let name = format!("AGGREGATED AVERAGE RESULTS ({} runs)", runs.all.len());
+        document.insert(name, statistics(&average(&runs.all)?)?);
     }
     let mut text = serde_json::to_vec_pretty(&document).map_err(|error| ExportError::Write("JSON", error.into()))?;
     text.push(b'\n');

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use redisbench_benchmark::api::status::CacheResult;
+use redisbench_benchmark::report::repeats::FORMAT;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::{Value, json};
 
@@ -184,6 +185,37 @@ fn one_trial_of_several_must_be_chosen() {
     assert!(csv.contains("\"get (load.connections=8)\"") && csv.contains("\"set (load.connections=16)\""), "{csv}");
     let document = document(&reading);
     assert!(document["RUN #1 RESULTS"].is_object() && document["RUN #2 RESULTS"].is_object());
+}
+
+#[test]
+fn repeats_have_the_best_the_worst_and_the_average_run() {
+    let mut reading = sample::reading();
+    let mut second = sample::trial();
+    (second.trial.index, second.result.throughput.achieved_per_second) = (1, 700);
+    (second.result.operations[0].hits, second.result.operations[0].misses) = (300, 200);
+    reading.measurements.push(second);
+    let throughput = json!({"meanPerSecond": 600, "medianPerSecond": 600, "standardDeviationPerSecond": 1, "lowPerSecond": 1,
+        "highPerSecond": 2, "bestTrial": 1, "worstTrial": 0});
+    let cell = json!({"cell": 0, "trials": [0, 1], "throughput": throughput});
+    let experiment = |cells: &[&Value]| {
+        let document = json!({"format": FORMAT, "benchmark": "sample", "runId": "run", "trials": [], "cells": cells});
+        serde_json::from_value(document).unwrap()
+    };
+    reading.experiment = Some(experiment(&[&cell]));
+    let found = document(&reading);
+    let rates = ["RUN #1 RESULTS", "BEST RUN RESULTS", "WORST RUN RESULTS"];
+    assert_eq!(rates.map(|name| found[name]["Totals"]["Ops/sec"].as_f64()), [Some(500.0), Some(700.0), Some(500.0)]);
+    let average = &found["AGGREGATED AVERAGE RESULTS (2 runs)"];
+    let of = |section: &str, field: &str| average[section][field].as_f64();
+    assert_eq!((of("Totals", "Ops/sec"), of("Totals", "Count")), (Some(600.0), Some(1_000.0)));
+    // Half of the requests, of which 400 and 300 of 500 were hits.
+    assert_eq!((of("Gets", "Ops/sec"), of("Gets", "Hits/sec")), (Some(300.0), Some(210.0)));
+    assert!(average["Gets"]["Percentile Latencies"]["p99.00"].as_f64().unwrap() > 9.8, "{average}");
+    assert!(average["Runtime"]["Start time"].is_null());
+    assert_eq!(found["configuration"]["print-all-runs"], "true");
+    // Cells do not repeat one another.
+    reading.experiment = Some(experiment(&[&cell, &cell]));
+    assert!(document(&reading)["BEST RUN RESULTS"].is_null());
 }
 
 #[test]
