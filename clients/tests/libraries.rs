@@ -6,14 +6,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_loadgen::cluster::Topology;
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::control::driver::Driver;
 use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
-use redisbench_testkit::servers::{RedisServer, wait_until};
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
-    Arrival, Bound, Client, Library, Load, Pool, Preload, RedisRsConnection, Runtime, ShardPlan, TrialPlan,
+    self, Arrival, Bound, Client, Library, Load, Operation, Pool, Preload, ReadFrom, RedisRsConnection, Runtime,
+    ShardPlan, TrialPlan,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -84,9 +85,12 @@ impl Bench {
     }
 
     async fn connected(plan: ShardPlan, server: &RedisServer) -> Self {
-        let has_preload = plan.has_preload();
+        Self::of(EngineConfig::new(plan, 1, Topology::of(&[server.address()]))).await
+    }
+
+    async fn of(config: EngineConfig) -> Self {
+        let has_preload = config.plan.has_preload();
         let (sender, events) = mpsc::channel(256);
-        let config = EngineConfig::new(plan, 1, Topology::of(&[server.address()]));
         let driver = redisbench_clients::spawn(config, sender).unwrap();
         let mut bench = Self { driver, events };
         bench.driver.connect().unwrap();
@@ -136,6 +140,46 @@ async fn every_client_sends_each_request_once() {
         let usage = snapshot.client.unwrap();
         assert_eq!((usage.connections, usage.callers), (4, 8), "{client:?}");
         assert!(usage.user_nanoseconds + usage.system_nanoseconds > 0 && usage.version.contains(' '), "{usage:?}");
+    }
+}
+
+/// Two primaries with a replica each, which all nodes know.
+fn replicated() -> RedisCluster {
+    let mut cluster = RedisCluster::steady(2);
+    cluster.add_replica(0);
+    cluster.add_replica(1);
+    let ports: Vec<_> = cluster.nodes.iter().map(|node| node.address().port().to_string()).collect();
+    let knows = |node: &RedisServer| {
+        let told = format!("{:?}", node.ask::<redis::Value>(&["CLUSTER", "SLOTS"]));
+        ports.iter().all(|port| told.contains(port))
+    };
+    wait_until("all nodes know the replicas", || cluster.nodes.iter().all(knows));
+    cluster
+}
+
+#[tokio::test]
+async fn reads_of_a_cluster_go_to_its_replicas() {
+    let cluster = replicated();
+    let (primaries, replicas) = cluster.nodes.split_at(2);
+    for (library, from) in [
+        (Library::Fred, ReadFrom::Replica),
+        (Library::Fred, ReadFrom::PreferReplica),
+        (Library::RedisRs(RedisRsConnection::Cluster), ReadFrom::PreferReplica),
+    ] {
+        cluster.reset_statistics();
+        let mut plan = plan(client(library, Pool::Shared));
+        (plan.target.topology, plan.target.read_from) = (plan::Topology::Cluster, from);
+        plan.workload.operations =
+            vec![Operation::of("get", 1, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
+        let topology = Topology::sharing(primaries.iter().map(|node| NodeAddress::from(node.address())).collect());
+        let config = EngineConfig { reads: vec![true, false], ..EngineConfig::new(plan, 1, topology) };
+        let bench = Bench::of(config).await;
+        bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
+        let snapshot = bench.finish().await;
+        assert_eq!((snapshot.total.succeeded, snapshot.errors.len()), (2_000, 0), "{library:?}: {:?}", snapshot.errors);
+        let calls = |nodes: &[RedisServer], command: &str| nodes.iter().map(|node| node.calls(command)).sum::<u64>();
+        assert_eq!(calls(primaries, "get"), 0, "{library:?} {from:?}");
+        assert_eq!(calls(replicas, "get") + calls(primaries, "set"), 2_000, "{library:?} {from:?}");
     }
 }
 

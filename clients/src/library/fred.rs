@@ -10,11 +10,11 @@ use fred::clients::Pool as Clients;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike as _;
 use fred::types::config::{
-    ClusterDiscoveryPolicy, Config, HostMapping, ReconnectPolicy, Server, ServerConfig, TlsConfig, TlsConnector,
-    TlsHostMapping,
+    ClusterDiscoveryPolicy, Config, HostMapping, ReconnectPolicy, ReplicaConfig, Server, ServerConfig, TlsConfig,
+    TlsConnector, TlsHostMapping,
 };
 use fred::types::{Builder, ClusterHash, CustomCommand, RespVersion, Value};
-use redisbench_wire::plan::{Pool, Topology};
+use redisbench_wire::plan::{Pool, ReadFrom, Topology};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
@@ -30,8 +30,8 @@ pub struct Connections {
     turns: Turns<fred::clients::Client>,
     patience: Duration,
     resp3: bool,
-    /// The command of each operation.
-    commands: Vec<CustomCommand>,
+    /// The command of each operation, and whether it is sent to replicas.
+    commands: Vec<(CustomCommand, bool)>,
 }
 
 impl Connections {
@@ -61,6 +61,7 @@ impl Connections {
             }),
             ..Config::default()
         };
+        let fall_back = setup.target.read_from == ReadFrom::PreferReplica;
         let mut builder = Builder::from_config(config);
         builder
             .with_performance_config(|performance| performance.default_command_timeout = setup.response_timeout)
@@ -68,6 +69,12 @@ impl Connections {
                 connection.connection_timeout = setup.connect_timeout;
                 connection.internal_command_timeout = setup.connect_timeout;
                 connection.max_command_attempts = setup.client.retries.saturating_add(1);
+                connection.replica = ReplicaConfig {
+                    primary_fallback: fall_back,
+                    // They too would be answered by a primary.
+                    ignore_reconnection_errors: fall_back,
+                    ..ReplicaConfig::default()
+                };
             })
             .set_policy(ReconnectPolicy::new_constant(0, 100));
         let pool = builder.build_pool(count).map_err(told)?;
@@ -77,7 +84,7 @@ impl Connections {
             if setup.client.pool == Pool::Exclusive { Turns::exclusive(clients) } else { Turns::shared(clients) };
         let command = |named: &Named| {
             let slot = named.key.map_or(ClusterHash::Random, ClusterHash::Offset);
-            CustomCommand::new(Str::from(named.name.clone()), slot, false)
+            (CustomCommand::new(Str::from(named.name.clone()), slot, false), named.replicas)
         };
         let commands = setup.commands.iter().map(command).collect();
         Ok(Self { clients: pool, turns, patience: setup.response_timeout, resp3: setup.is_resp3(), commands })
@@ -85,11 +92,16 @@ impl Connections {
 
     pub async fn call(&self, command: &Command) -> Result<Reply, CallError> {
         let none = || CallError::connection("no connection");
-        let called = self.commands.get(command.operation()).cloned().ok_or_else(none)?;
+        let (called, from_replicas) = self.commands.get(command.operation()).cloned().ok_or_else(none)?;
         let arguments: Vec<Value> =
             command.arguments().skip(1).map(|argument| Value::Bytes(Bytes::copy_from_slice(argument))).collect();
         let mut turn = self.turns.take(self.patience).await?;
-        let value: Result<Value, Error> = turn.connection()?.custom(called, arguments).await;
+        let client = turn.connection()?;
+        let value: Result<Value, Error> = if from_replicas {
+            client.replicas().custom(called, arguments).await
+        } else {
+            client.custom(called, arguments).await
+        };
         value
             .map(|value| Reply { nil: is_nil(&value), bytes: length(&value, self.resp3) })
             .map_err(|error| failed(&error))

@@ -6,12 +6,13 @@ use bb8::ManageConnection;
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig, MultiplexedConnection};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_read_routing::RandomReplicaStrategy;
 use redis::{
     AsyncConnectionConfig, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
     ProtocolVersion, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
 };
 use redisbench_loadgen::engine::TlsParts;
-use redisbench_wire::plan::{Pool, RedisRsConnection};
+use redisbench_wire::plan::{Pool, ReadFrom, RedisRsConnection};
 
 use super::encoded::{bulk, digits, null};
 use super::outcome::{CallError, Reply};
@@ -248,6 +249,9 @@ impl Source {
                     .connection_timeout(setup.connect_timeout)
                     .response_timeout(setup.response_timeout)
                     .use_protocol(protocol);
+                if setup.target.read_from != ReadFrom::Primary {
+                    builder = builder.read_routing_strategy(RandomReplicaStrategy);
+                }
                 if let Some(username) = setup.username() {
                     builder = builder.username(username);
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_loadgen::cluster::NodeAddress;
 use redisbench_loadgen::engine::{Access, EngineConfig, Handshake, Login, Tls};
-use redisbench_wire::plan::{Client, Library, Operation, Part, Protocol, Target};
+use redisbench_wire::plan::{Client, Library, Operation, Part, Protocol, ReadFrom, Target};
 
 /// What a library needs to connect.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Setup {
             handshake: config.access.handshake.clone(),
             connect_timeout: Duration::from_nanos(timeouts.connect_nanoseconds),
             response_timeout: Duration::from_nanos(timeouts.request_nanoseconds),
-            commands: config.plan.workload.operations.iter().map(Named::of).collect(),
+            commands: commands(config),
         }
     }
 
@@ -88,15 +88,24 @@ pub struct Named {
     pub name: String,
     /// Index of the first key among the arguments behind the name.
     pub key: Option<usize>,
+    /// Whether it is sent to replicas.
+    pub replicas: bool,
+}
+
+fn commands(config: &EngineConfig) -> Vec<Named> {
+    let from_replicas = config.plan.target.read_from != ReadFrom::Primary;
+    let operations = config.plan.workload.operations.iter().enumerate();
+    let reads = |index: usize| config.reads.get(index).copied().unwrap_or_default();
+    operations.map(|(index, operation)| Named::of(operation, from_replicas && reads(index))).collect()
 }
 
 impl Named {
-    fn of(operation: &Operation) -> Self {
+    fn of(operation: &Operation, replicas: bool) -> Self {
         let name = match operation.arguments.first().map(Vec::as_slice) {
             Some([Part::Literal(name)]) => name.clone(),
             _ => String::new(),
         };
         let key = operation.arguments.iter().skip(1).position(|parts| parts.contains(&Part::Key));
-        Self { name, key }
+        Self { name, key, replicas }
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> C
     check_kind(chosen, library, cluster, problems);
     check_unsupported(spec, &chosen.name, problems);
     check_tls(spec, chosen, problems);
+    check_reads(spec, chosen, problems);
     let connections = chosen.pool.size.unwrap_or(load.connections);
     if connections < spec.shards.count {
         let message = format!("must be at least shards.count, which is {}: raise it", spec.shards.count);
@@ -157,6 +158,17 @@ fn check_tls(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Vec<
     }
 }
 
+/// Refuses what redis-rs cannot promise: where a slot has no replica, it reads from the primary.
+fn check_reads(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Vec<Problem>) {
+    let cluster = spec.targets.first().and_then(|target| target.cluster.as_ref());
+    let only_replicas = cluster.is_some_and(|cluster| cluster.read_from == plan::ReadFrom::Replica);
+    if only_replicas && client.kind == ClientType::RedisRs {
+        let message = "is not supported with clients of type RedisRs, which read from a primary where a slot has no replica: set it \
+                       to PreferReplica, or remove the client";
+        problems.push(Problem::new("spec.targets[0].cluster.readFrom", "Replica", message));
+    }
+}
+
 /// Refuses the features that only the engine has.
 fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<Problem>) {
     let (workload, load) = (&spec.workload, &spec.load);
@@ -171,6 +183,8 @@ fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<P
     let target = spec.targets.first();
     let kind = target.map(|target| target.kind);
     let file = target.is_some_and(|target| target.endpoints.iter().any(|one| crate::api::endpoint::is_file(one)));
+    let cluster = target.and_then(|target| target.cluster.as_ref());
+    let has_map = cluster.is_some_and(|cluster| !cluster.address_map.is_empty());
     let others = [
         ("spec.workload.caching", workload.caching.is_some()),
         ("spec.workload.transaction.size", workload.transaction.size > 0),
@@ -183,7 +197,7 @@ fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<P
         ("spec.load.pipelineMode", load.pipeline_mode != plan::PipelineMode::Window),
         ("spec.targets[0].type", matches!(kind, Some(plan::Topology::Pool | plan::Topology::Sentinel))),
         ("spec.targets[0].endpoints", file),
-        ("spec.targets[0].cluster", target.is_some_and(|target| target.cluster.is_some())),
+        ("spec.targets[0].cluster.addressMap", has_map),
     ];
     let others = others.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field.to_owned());
     for field in others.chain(of_all).chain(of_operations).chain(each_node) {
@@ -262,6 +276,23 @@ mod tests {
             assert_eq!(found(&json!({"name": "f", "type": "Fred"}), tls(set)), [""; 0]);
         }
         assert_eq!(found(&json!({"name": "r", "type": "RedisRs"}), tls(json!({}))), [""; 0]);
+    }
+
+    #[test]
+    fn reads_from_replicas_are_those_of_the_library() {
+        let target = |cluster: Value| json!({"targets": [{"name": "a", "type": "Cluster", "endpoints": ["a:6379"], "cluster": cluster}]});
+        let [fred, redis_rs] = ["Fred", "RedisRs"].map(|kind| json!({"name": "c", "type": kind}));
+        for from in ["Primary", "PreferReplica", "Replica"] {
+            assert_eq!(found(&fred, target(json!({"readFrom": from}))), [""; 0]);
+        }
+        assert_eq!(found(&redis_rs, target(json!({"readFrom": "PreferReplica"}))), [""; 0]);
+        refused(
+            &redis_rs,
+            target(json!({"readFrom": "Replica"})),
+            "targets[0].cluster.readFrom: Replica: is not supported with clients of type RedisRs",
+        );
+        let map = json!({"addressMap": [{"announced": "a:1", "reachable": "b:1"}]});
+        refused(&fred, target(map), "targets[0].cluster.addressMap: is not supported with client c");
     }
 
     #[test]
