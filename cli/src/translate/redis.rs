@@ -169,7 +169,7 @@ fn placeholders(words: &[String], keys: u64, cluster: bool, draft: &mut Draft) -
         if let Some((before, field)) = word.split_once("__field:") {
             let behind = field.split_once("__").map_or("", |(_, behind)| behind);
             draft.remark(format!(
-                "No counterpart of {word}: values cannot be read from a file; __data__ takes its place"
+                "No counterpart of {word}: __data__ takes its place, and can be a column of the file: spec.workload.values.content.file"
             ));
             *word = format!("{before}__data__{behind}");
         }
