@@ -71,14 +71,14 @@ fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first
 
 # A real measurement needs an idle machine and takes less than half an hour. LENGTH=0.02 PAIRS=1 is a smoke test;
 # WRITE= keeps docs/evidence/benchmarks.md as it is, and ONLY=text measures some rows.
-bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
+bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md; needs strace, valgrind, an otherwise idle machine
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
 # The flame graph shows our load generator at P=16, GET. inferno is not a dependency of the workspace.
-profile: packages ## profile the load generator's CPU time and compare it with bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg
+profile: packages ## profile the load generator's CPU time and compare it with bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg; needs perf, binutils, crates.io, root or perf_event_paranoid below 2
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
 	cargo build --profile profiling $(MEASURED)
@@ -86,7 +86,7 @@ profile: packages ## profile the load generator's CPU time and compare it with b
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/evidence/flame.svg
 
-bench-stall: packages ## compare load generators on a server that stalls for half a second; writes docs/evidence/stall.md
+bench-stall: packages ## compare load generators on a server that stalls for half a second; writes docs/evidence/stall.md; needs python3, PyPI
 	@$(E2E)/install.sh taskset:util-linux python3:python3
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
@@ -95,7 +95,7 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
 # Counts all connections that the machine opens, so nothing else may open many.
-bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds
+bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds; needs an otherwise idle machine
 	@$(E2E)/install.sh taskset:util-linux
 	cargo build --release $(MEASURED) --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200)
@@ -151,7 +151,7 @@ test-steps:
 	@$(MAKE) test-e2e
 
 # Builds first, because tests start the programs of other crates.
-test-unit: packages ## run the tests that need no Kubernetes
+test-unit: packages ## run the tests that need no Kubernetes; needs redis-server and haproxy
 	@$(E2E)/install.sh haproxy:haproxy script:bsdutils jq:jq
 	cargo build --workspace --bins --tests
 	cargo test --workspace --lib --bins
@@ -163,7 +163,7 @@ test-selfcheck: packages ## run the tests that create cgroups or namespaces; nee
 	cargo test --workspace --test selfcheck --test shard -- --ignored --exact $(ROOT)
 
 # promtool comes from Debian. Python's readers come from PyPI, into target/tools.
-test-exports: packages ## read exports of a real run with promtool, Python's hdrhistogram, pyarrow and junitparser, and GitHub's Markdown
+test-exports: packages ## read exports of a real run with promtool, Python's hdrhistogram, pyarrow and junitparser, and GitHub's Markdown; needs python3, PyPI, prometheus
 	@$(E2E)/install.sh promtool:prometheus python3:python3
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(READERS)/bin/pip ] || python3 -m venv $(READERS)
@@ -173,22 +173,22 @@ test-exports: packages ## read exports of a real run with promtool, Python's hdr
 	READERS_PYTHON=$(abspath $(READERS))/bin/python3 \
 	  cargo test --workspace --test suite -- --ignored --exact exports::other_readers_agree
 
-test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures of the docs, and those of the live view
+test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures of the docs, and those of the live view; needs chromium
 	@$(E2E)/install.sh chromium:chromium
 	cargo test --workspace --bin kubectl-redisbench -- --exact progress::picture::the_pictures_of_the_docs_are_fresh
 	cargo test --workspace --bin kubectl-redisbench -- --ignored --exact report::browser::a_browser_draws_every_plot_and_fetches_nothing
 
 # One after the other, for an hour. `make test-unit` runs all of them shortened.
-test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine
+test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine, an hour
 	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	cargo test --workspace --test suite -- --ignored --exact examples::every_example_runs_unchanged --nocapture
 
-test-nodes: packages ## 20 shards on 100 Redis primaries: each node's account is exact
+test-nodes: packages ## 20 shards on 100 Redis primaries: each node's account is exact; needs 1 GB of memory
 	cargo test --workspace --test engine -- --ignored --exact cluster::a_hundred_primaries_are_divided_among_twenty_shards
 
 # Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
 # machine's speed.
-test-timing: packages ## run the tests that depend on timing; needs root and an otherwise idle machine
+test-timing: packages ## run the tests that depend on timing; needs root, a kernel with tbf, an otherwise idle machine
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
@@ -197,14 +197,14 @@ test-timing: packages ## run the tests that depend on timing; needs root and an 
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
 # The situations run one by one for some seconds each: an hour for RUNS=10. ONLY=text selects some.
-verdict: servers ## run every situation RUNS (10) times and check its verdict; writes docs/evidence/verdict.md; needs root
+verdict: servers ## run every situation RUNS (10) times and check its verdict; writes docs/evidence/verdict.md; needs root, a kernel with tbf, an otherwise idle machine, an hour
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
 	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
 # Optimised, because debug builds cost more per request.
-test-cost: packages ## check the system calls and instructions per request against their limits
+test-cost: packages ## check the system calls and instructions per request against their limits; needs strace with ptrace, valgrind
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --exact
@@ -215,7 +215,7 @@ servers: packages ## build the newest Redis and Valkey from Debian's sources int
 	servers/build.sh $(TARGET)/servers
 
 # The tests that depend on the server, so without those of the null server.
-test-servers: servers ## test the engine, clusters, sentinels, verification, presets and server statistics with each of them
+test-servers: servers ## test the engine, clusters, sentinels, verification, presets and server statistics with each of them; needs Debian, a C++ compiler
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	for server in redis valkey; do \
 	  export PATH="$(abspath $(TARGET))/servers/$$server:$$PATH"; redis-server --version; \
@@ -225,7 +225,7 @@ test-servers: servers ## test the engine, clusters, sentinels, verification, pre
 	done
 
 # Each against a redis-server of its own, with and without its library.
-test-drivers: packages ## build the drivers of client libraries in Go, Java, Python and Node.js, and check each
+test-drivers: packages ## build the drivers of client libraries in Go, Java, Python and Node.js, and check each; needs Go 1.26, JDK 17, Maven, Node.js 20.15, npm, python3, and their registries
 	@$(E2E)/install.sh go:golang javac:default-jdk-headless mvn:maven python3:python3 node:nodejs npm:npm
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	drivers/build.sh $(DRIVERS)
@@ -235,7 +235,7 @@ test-drivers: packages ## build the drivers of client libraries in Go, Java, Pyt
 	done; done
 
 # On the idle machine, and with another process that is always busy. Takes 90 minutes for RUNS=3 of each.
-record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict
+record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict; needs what verdict needs, and stress-ng
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test classifier --no-run
@@ -246,7 +246,7 @@ record:
 	RUNS="$(or $(RUNS),3)" ONLY="$(ONLY)" RECORD=$(RECORD) \
 	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
-test-chart: ## test the chart's rendering
+test-chart: ## test the chart's rendering; needs Helm, kubectl, python3
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \
 	{ command -v helm && command -v kubectl; } >/dev/null || $(E2E)/build.sh; \
 	charts/tests/render.py
@@ -259,7 +259,7 @@ lint: packages ## check formatting and run clippy, as required for a merge
 fmt: ## format the Rust code
 	cargo fmt --all
 
-deny: ## check advisories, licences and bans (installs cargo-deny, which takes minutes)
+deny: ## check advisories, licences and bans; needs crates.io, GitHub, and cargo-deny, whose build takes minutes
 	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny --workspace check
 
@@ -267,7 +267,7 @@ crds: ## write crds/, the chart's copy, and the generated pages and tables of do
 	UPDATE=1 cargo test --workspace --test documents --lib --bins fresh
 
 # The site keeps the folders of the repository, so links are the same in both. `test-unit` checks them.
-docs: ## build the documentation as a site in target/book
+docs: ## build the documentation as a site in target/book; needs crates.io
 	[ -x $(TOOLS)/bin/mdbook ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK)
 	rm -rf $(TARGET)/book
 	$(TOOLS)/bin/mdbook build --dest-dir $(abspath $(TARGET)/book/docs)

@@ -13,7 +13,7 @@ TELLING := \
 # Its last line is one JSON object. SCALE has faults: --kill-operator running|collecting, --unreachable N, --slow-api MS,
 # --abort, --delete background|foreground|orphan. SCALE_PAGE=docs/evidence/scale.md replaces the row of this size or fault,
 # and draws the plot.
-bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root
+bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root, Go, nftables, some GB of memory
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux openssl:openssl redis-server:redis-server
 	@for step in build kwok; do $(E2E)/$$step.sh; done
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-scale
@@ -21,12 +21,12 @@ bench-scale: ## measure the operator with SHARDS (200) computed shards in each o
 	  --shards $(or $(SHARDS),200) --benchmarks $(or $(BENCHMARKS),1) --duration $(or $(DURATION),20) $(addprefix --write ,$(abspath $(SCALE_PAGE))) $(SCALE)
 
 # Asserts nothing about time.
-test-scale: ## check that the result of 200 computed shards is exact; needs root
+test-scale: ## check that the result of 200 computed shards is exact; needs root, Go, nftables
 	@$(MAKE) bench-scale SCALE=--check
 
 # Programs that are built from source only for these.
 .PHONY: test-integrations test-monitoring
-test-integrations: test-monitoring ## run the tests that need other projects' programs, such as Prometheus, built from source
+test-integrations: test-monitoring ## run the tests that need other projects' programs, such as Prometheus, built from source; needs what test-e2e needs, npm, chromium
 
 test-monitoring: CACHED := $(abspath $(or $(E2E_CACHE),target/e2e-cluster))
 test-monitoring: PROMTOOL = $(CACHED)/bin/promtool
@@ -41,7 +41,7 @@ test-monitoring: build ## check rules and dashboards, scrape the operator on a t
 
 .PHONY: test-e2e e2e-steps test-faults faults-steps test-beyond-one-host cluster-up cluster-down cluster-reload
 
-test-e2e: build ## run the tests on a temporary Kubernetes cluster of three nodes
+test-e2e: build ## run the tests on a temporary Kubernetes cluster of three nodes; needs root, Go, Debian, 4 GB of memory, 6 GB of disk
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
 
 e2e-steps:
@@ -50,7 +50,7 @@ e2e-steps:
 	  cargo test --workspace --test faults -- --test-threads=2 --exact $(TELLING); \
 	else echo "fault tests skipped: they need the cluster that make starts, so unset E2E_KUBECONFIG"; fi
 
-test-faults: build ## run all faults of docs/reliability.md on such a cluster, and a search for a known capacity; writes target/e2e-cluster/faults.md
+test-faults: build ## run all faults of docs/reliability.md on such a cluster, and a search for a known capacity; writes target/e2e-cluster/faults.md; needs what test-e2e needs
 	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md
 	$(E2E)/with-cluster.sh $(MAKE) faults-steps
 
@@ -58,7 +58,7 @@ faults-steps:
 	cargo test --workspace --test faults -- --test-threads=2
 	cargo test --workspace --test kubernetes -- --ignored --test-threads=1
 
-test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one server; writes target/e2e-cluster/beyond-one-host.md
+test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one server; writes target/e2e-cluster/beyond-one-host.md; needs what test-e2e needs, tcpdump, tbf
 	@$(E2E)/install.sh tc:iproute2 tcpdump:tcpdump
 	$(E2E)/with-cluster.sh cargo test --workspace --test beyond_one_host -- --test-threads=1 --nocapture
 
