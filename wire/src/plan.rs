@@ -23,7 +23,7 @@ pub use caching::{CacheScope, Caching, CachingMode};
 pub use client::{Client, Library, Pool, RedisRsConnection, Runtime};
 pub use lines::{KeyFile, Lines};
 pub use load::{Arrival, Bound, Lifetime, LifetimeLimit, LifetimeSpread, Load, PipelineMode, RateStage};
-pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
+pub use options::{Fill, OperationRate, Script, Transaction, Wait, WorkloadOptions};
 pub use part::ShardPlan;
 pub use reads::{READS, only_reads};
 pub use target::{
@@ -113,6 +113,17 @@ impl TrialPlan {
     /// Whether some requests are traced.
     pub fn has_traces(&self) -> bool {
         self.tracing.is_some()
+    }
+
+    /// How many streams of requests an open loop has, each with a mix or a rate of its own; at least one. Request n of stream s is request
+    /// k = n * streams + s. The stages' mixes come first, then the operations with rates. Stages number their requests together.
+    pub fn streams(&self) -> u64 {
+        self.mix_streams() + self.workload.options.rates.len() as u64
+    }
+
+    /// How many of these are of the mix: 0 if each operation has a rate of its own.
+    pub fn mix_streams(&self) -> u64 {
+        if self.workload.has_mix() { (self.workload.options.mixes.len() as u64).max(1) } else { 0 }
     }
 
     /// The number of commands that the preload of all shards sends before its steps.

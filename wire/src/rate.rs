@@ -36,14 +36,34 @@ struct Piece {
 }
 
 impl CumulativeRate {
-    /// L of `plan`. None in a closed loop.
+    /// L of `plan`, of all its operations together. None in a closed loop.
     pub fn of(plan: &TrialPlan) -> Option<Self> {
-        match &plan.load {
-            Load::OpenLoop { rate_per_second, stages, .. } => {
-                Some(Self::new(*rate_per_second, plan.warmup_nanoseconds, stages))
-            }
-            Load::ClosedLoop => None,
-        }
+        let own = plan.workload.own_rates_per_second();
+        Self::raised(plan, own)
+    }
+
+    /// L of the mix: of the operations without rates of their own. None in a closed loop, or if all have one.
+    pub fn of_mix(plan: &TrialPlan) -> Option<Self> {
+        Self::raised(plan, 0).filter(|_| plan.workload.has_mix())
+    }
+
+    /// L of the mix and then of each operation with a rate of its own. Empty in a closed loop. Each numbers its requests from 0.
+    pub fn each(plan: &TrialPlan) -> Vec<Self> {
+        let Load::OpenLoop { .. } = plan.load else { return Vec::new() };
+        let own = plan.workload.options.rates.iter().map(|rate| Self::new(rate.per_second, 0, &[]));
+        Self::of_mix(plan).into_iter().chain(own).collect()
+    }
+
+    /// L of the plan's load, with `more` requests per second throughout.
+    fn raised(plan: &TrialPlan, more: u64) -> Option<Self> {
+        let Load::OpenLoop { rate_per_second, stages, .. } = &plan.load else { return None };
+        let raise = |rate: u64| rate.saturating_add(more);
+        let stages = stages.iter().map(|stage| RateStage {
+            from_per_second: raise(stage.from_per_second),
+            to_per_second: raise(stage.to_per_second),
+            ..*stage
+        });
+        Some(Self::new(raise(*rate_per_second), plan.warmup_nanoseconds, &stages.collect::<Vec<_>>()))
     }
 
     /// `rate` per second for `warmup` nanoseconds, then the stages. Without stages, `rate` throughout. Values are clamped to the bounds of

@@ -190,6 +190,8 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         functions,
         in_turns: spec.workload.mix == Mix::Ratio,
         caching: caching::check(spec, &operations, problems),
+        rates: Vec::new(),
+        mixes: Vec::new(),
     };
     plan::Workload {
         operations,

@@ -57,11 +57,13 @@ pub enum Load {
     /// Each connection keeps `pipeline` requests in flight.
     ClosedLoop,
     /// Requests have due times that do not depend on earlier replies. Worker w of W in shard i of N takes the local numbers j with j mod W
-    /// = w, each of which is request k = j*N + i. [`crate::rate`] computes its due time.
+    /// = w, each of which is request k = j*N + i. [`crate::rate`] computes its due time. So does each of several
+    /// [streams](super::TrialPlan::streams).
     OpenLoop {
-        /// Requests per second of the whole benchmark. With stages, the rate of the warm-up.
+        /// Requests per second of the whole benchmark, without operations that have rates of their own. 0 if all have. With stages, the
+        /// rate of the warm-up.
         rate_per_second: u64,
-        /// The rate after the warm-up, one stage after the other.
+        /// This rate after the warm-up, one stage after the other.
         stages: Vec<RateStage>,
         /// How requests are distributed in time.
         arrival: Arrival,

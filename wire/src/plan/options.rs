@@ -1,4 +1,4 @@
-//! Additions to the requests of a workload: transactions, WAIT, fills, scripts. All off by default.
+//! Additions to the requests of a workload: transactions, WAIT, fills, scripts, rates, mixes. All off by default.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,23 @@ pub struct WorkloadOptions {
     /// Client-side caches of the reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caching: Option<Caching>,
+    /// Operations of an open loop with rates of their own, which are not in the mix. Each at most once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<OperationRate>,
+    /// The mix of each stage of an open loop: the weight of every operation, by its index. The warm-up has the first one. Empty if all
+    /// stages have the mix of the operations' own weights.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mixes: Vec<Vec<u32>>,
+}
+
+/// The rate of an operation that is not in the mix. Its requests have due times and numbers of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationRate {
+    /// The operation, by its index.
+    pub operation: u32,
+    /// Requests per second of the whole benchmark, at least 1.
+    pub per_second: u64,
 }
 
 /// A script, or a library of functions.

@@ -35,6 +35,27 @@ impl Workload {
         self.operations.iter().map(|operation| operation.keys.as_ref().unwrap_or(&self.keys))
     }
 
+    /// Returns whether an operation has no rate of its own.
+    pub fn has_mix(&self) -> bool {
+        self.options.rates.len() < self.operations.len()
+    }
+
+    /// Requests per second of the operations with rates of their own. Saturates.
+    pub fn own_rates_per_second(&self) -> u64 {
+        self.options.rates.iter().fold(0, |sum, rate| sum.saturating_add(rate.per_second))
+    }
+
+    /// The weights of all operations in the mix: 0 for those with a rate of their own.
+    pub fn weights(&self) -> Vec<u32> {
+        let mut weights: Vec<u32> = self.operations.iter().map(|operation| operation.weight).collect();
+        for rate in &self.options.rates {
+            if let Some(weight) = weights.get_mut(rate.operation as usize) {
+                *weight = 0;
+            }
+        }
+        weights
+    }
+
     /// Returns whether each connection numbers its own requests.
     pub fn is_per_connection(&self) -> bool {
         self.keys_of_operations().any(|keys| matches!(keys.pattern, KeyPattern::PerConnection { .. }))
