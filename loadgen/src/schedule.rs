@@ -6,23 +6,18 @@ mod constant;
 mod exponential;
 mod poisson;
 mod seat;
+mod slot;
+mod streams;
 
 use redisbench_wire::plan::{Arrival, Load, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
 
 use constant::Constant;
 use poisson::Poisson;
+use streams::{Single, Streams};
 
 pub use seat::Seat;
-
-/// One slot of the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// The request.
-    pub k: u64,
-    /// When it is due, on the clock of the start.
-    pub due: u64,
-}
+pub use slot::Slot;
 
 /// The due times of one worker, and its position in them. They are rounded down to a nanosecond, and then up to the pacing grid.
 #[derive(Clone, Debug)]
@@ -43,14 +38,22 @@ enum Arrivals {
     Stages(CumulativeRate),
     /// A Poisson process.
     Poisson(Box<Poisson>),
+    /// Several schedules as one.
+    Streams(Box<Streams<Schedule>>),
 }
 
 impl Schedule {
     /// The schedule of `seat`, beginning at `start`; `None` in a closed loop.
     pub fn of(plan: &TrialPlan, seat: Seat, start: u64) -> Option<Self> {
         let Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } = plan.load else { return None };
-        let rate = CumulativeRate::of(plan)?;
-        Some(Self::new(seat, rate, arrival, plan.workload.seed, pacing_grid_nanoseconds, start))
+        let of = |rate, seed| Self::new(seat, rate, arrival, seed, pacing_grid_nanoseconds, start);
+        let options = &plan.workload.options;
+        if options.rates.is_empty() && options.mixes.is_empty() {
+            return Some(of(CumulativeRate::of(plan)?, plan.workload.seed));
+        }
+        let streams = Box::new(Streams::new(plan, start, of));
+        let (present, grid) = (streams.present(), Grid::new(seat, pacing_grid_nanoseconds));
+        Some(Self { start, grid, step: 0, present, arrivals: Arrivals::Streams(streams) })
     }
 
     fn new(seat: Seat, rate: CumulativeRate, arrival: Arrival, seed: u64, grid: u64, start: u64) -> Self {
@@ -84,8 +87,14 @@ impl Schedule {
     /// The same for arrivals that cost more. Out of line, so that a constant rate costs little.
     #[inline(never)]
     fn advance_by_rate(&mut self) {
-        if let Arrivals::Poisson(poisson) = &mut self.arrivals {
-            poisson.advance();
+        match &mut self.arrivals {
+            Arrivals::Poisson(poisson) => poisson.advance(),
+            Arrivals::Streams(streams) => {
+                streams.advance();
+                self.present = streams.present();
+                return;
+            }
+            Arrivals::Constant(_) | Arrivals::Stages(_) => {}
         }
         self.present.due = self.due();
     }
@@ -99,6 +108,7 @@ impl Schedule {
             Arrivals::Constant(constant) => constant.count_until(latest),
             Arrivals::Stages(rate) => rate.count_before(latest.saturating_add(1)),
             Arrivals::Poisson(poisson) => return poisson.slots_until(latest),
+            Arrivals::Streams(streams) => return streams.due_before(end),
         };
         first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
     }
@@ -110,8 +120,23 @@ impl Schedule {
             Arrivals::Constant(constant) => constant.time(),
             Arrivals::Stages(rate) => rate.due(self.present.k),
             Arrivals::Poisson(poisson) => poisson.time(),
+            Arrivals::Streams(streams) => return streams.present().due,
         };
         self.start.saturating_add(self.grid.up(time))
+    }
+}
+
+impl Single for Schedule {
+    fn slot(&self) -> Slot {
+        self.present
+    }
+
+    fn take(&mut self) {
+        self.advance();
+    }
+
+    fn count_before(&self, end: u64) -> u64 {
+        self.due_before(end)
     }
 }
 

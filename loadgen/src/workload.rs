@@ -135,19 +135,24 @@ impl Workload {
         let transaction = plan.workload.options.transaction;
         let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
         let shared = transaction.is_some_and(|transaction| transaction.shared_keys);
-        let numbering = |turns: Option<Turns>, per_seat: bool| {
+        let streams = plan.streams();
+        let plain = Numbering { size, shared: false, turns: None, per_seat: false, streams };
+        let numbering = |turns: Option<Turns>, per_seat: bool, streams: u64| {
             let of_requests = |walk| if shared { walk } else { walk / size };
             // Every connection begins with the first of its keys.
             let walk = |turns: Turns| if per_seat { Some(0) } else { turns.walk.map(of_requests) };
-            Numbering { size, shared, turns: turns.map(|turns| Turns { walk: walk(turns), ..turns }), per_seat }
+            let turns = turns.map(|turns| Turns { walk: walk(turns), ..turns });
+            Numbering { shared, turns, per_seat, streams, ..plain }
         };
-        let values = Values::new(&plan.workload.values, plan.workload.seed)?;
+        let lines = (streams > 1).then_some(plain);
+        let values = Values::new(&plan.workload.values, plan.workload.seed)?.numbered(lines);
         Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, turns| {
             let per_connection = matches!(keys.pattern, KeyPattern::PerConnection { .. });
-            // Random patterns need no turns: they can use the request's own number.
+            // Random patterns need no turns and no streams: they can use the request's own number.
             let turns = turns.filter(|_| per_connection || keys.pattern == KeyPattern::Sequential);
+            let walks = matches!(keys.pattern, KeyPattern::Sequential | KeyPattern::Partitioned);
             let pattern = Pattern::of(keys, plan.shards, plan.connections, plan.workload.seed)?;
-            Ok(pattern.numbered(numbering(turns, per_connection)))
+            Ok(pattern.numbered(numbering(turns, per_connection, if walks { streams } else { 1 })))
         })
     }
 
@@ -204,7 +209,7 @@ impl Workload {
 
     /// A workload of single commands of one operation that walks the keys.
     fn walk(&self, plan: &TrialPlan, operation: Operation) -> Result<Self, WorkloadError> {
-        let (options, values) = (WorkloadOptions::default(), self.values.clone());
+        let (options, values) = (WorkloadOptions::default(), self.values.clone().numbered(None));
         Self::with_options(plan, &[operation], &options, values, |keys, _| {
             Pattern::of(&Keys { pattern: KeyPattern::Sequential, ..keys.clone() }, 1, 1, plan.workload.seed)
         })
@@ -218,16 +223,13 @@ impl Workload {
         pattern: impl Fn(&Keys, Option<Turns>) -> Result<Pattern, WorkloadError>,
     ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
-        let weights = operations.iter().map(|operation| operation.weight);
-        let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
         let operation_bits = if plan.nodes_per_shard.is_some() { (1 << DRAW_SHIFT) - 1 } else { u64::MAX };
-        let in_turns = options.in_turns && operations.len() > 1;
-        let mix = if in_turns { mix.in_turns() } else { mix };
-        let turns = if in_turns { mix.turns() } else { Vec::new() };
+        let (mix, turns) = Self::mix(plan, operations, options).ok_or(WorkloadError::NoOperations)?;
         // Each worker of a closed loop walks the whole sequence, beginning at its own place among the keys.
         let apart = plan.load == Load::ClosedLoop;
         let turns_of = |index: usize, keys: &Keys, per_request: u64| {
-            let turns = turns.get(index).copied()?;
+            // Operations with a rate of their own have none.
+            let turns = turns.get(index).copied().filter(|turns| turns.count > 0)?;
             Some(Turns { walk: apart.then_some(keys.count / per_request.max(1)), ..turns })
         };
         let templates = operations
@@ -254,6 +256,28 @@ impl Workload {
         let exchanges = exchanges.iter().any(Option::is_some).then_some(exchanges);
         let slots = Stream::new(workload.seed, rng::SLOTS);
         Ok(Self { mix, operation_bits, values, templates, longest, slots, exchanges, fills })
+    }
+
+    /// The mix of `operations`, and the place of each if it is a fixed sequence. `None` if no operation has a weight.
+    fn mix(plan: &TrialPlan, operations: &[Operation], options: &WorkloadOptions) -> Option<(Mix, Vec<Turns>)> {
+        let stream = Stream::new(plan.workload.seed, rng::MIX);
+        let of = |weights: &[u32]| Mix::new(weights.iter().copied(), stream);
+        let in_turns = options.in_turns && operations.len() > 1;
+        let turned = |mix: Mix| if in_turns { mix.in_turns() } else { mix };
+        if options.rates.is_empty() && options.mixes.is_empty() {
+            let weights: Vec<u32> = operations.iter().map(|operation| operation.weight).collect();
+            let mix = turned(of(&weights)?);
+            let turns = if in_turns { mix.turns() } else { Vec::new() };
+            return Some((mix, turns));
+        }
+        let own = of(&plan.workload.weights()).map(turned);
+        let turns = own.as_ref().filter(|_| in_turns).map(Mix::turns).unwrap_or_default();
+        let mixes: Vec<Mix> = match options.mixes.as_slice() {
+            [] => own.into_iter().collect(),
+            mixes => mixes.iter().map(|weights| of(weights)).collect::<Option<_>>()?,
+        };
+        let rated = options.rates.iter().map(|rate| rate.operation as u16);
+        Some((Mix::by_stream(mixes, rated, stream)?, turns))
     }
 
     fn fills(

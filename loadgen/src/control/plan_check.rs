@@ -2,9 +2,10 @@
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
-    Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan, Topology,
-    TrialPlan, ValueContent, ValueSize, Values, Verify, Workload,
+    Bound, Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan,
+    Topology, TrialPlan, ValueContent, ValueSize, Values, Verify, Workload,
 };
+use redisbench_wire::rate::CumulativeRate;
 
 use crate::workload;
 
@@ -76,6 +77,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         "a time is longer than 18 years, or the sum of the times out of range".into()
     })?;
     check_load(plan, longest)?;
+    check_streams(plan, longest)?;
     require(longest > 0, || "bound: the measurement has no duration".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
@@ -123,7 +125,10 @@ fn check_load(plan: &TrialPlan, longest: u64) -> Result<(), String> {
             format!("load.{field} is {rate}, not 1 to {}", limits::RATE_PER_SECOND)
         })
     };
-    rate("ratePerSecond", *rate_per_second)?;
+    if plan.workload.has_mix() {
+        rate("ratePerSecond", *rate_per_second)?;
+    }
+    rate("ratePerSecond with rates", rate_per_second.saturating_add(plan.workload.own_rates_per_second()))?;
     require(stages.len() <= limits::STAGES, || {
         format!("load.stages has {} entries, more than {}", stages.len(), limits::STAGES)
     })?;
@@ -137,6 +142,44 @@ fn check_load(plan: &TrialPlan, longest: u64) -> Result<(), String> {
     let whole = plan.warmup_nanoseconds.saturating_add(longest.max(staged));
     require(whole <= limits::OPEN_LOOP_NANOSECONDS, || {
         format!("load: an open loop of {whole} ns, longer than {}", limits::OPEN_LOOP_NANOSECONDS)
+    })
+}
+
+/// Checks that the streams of requests are those of stages and operations, and can be numbered.
+fn check_streams(plan: &ShardPlan, longest: u64) -> Result<(), String> {
+    let (workload, options) = (&plan.workload, &plan.workload.options);
+    if options.rates.is_empty() && options.mixes.is_empty() {
+        return Ok(());
+    }
+    let Load::OpenLoop { stages, .. } = &plan.load else {
+        return Err("workload.options: rates and mixes need an open loop".into());
+    };
+    require(matches!(plan.bound, Bound::Duration { .. }), || {
+        "workload.options: rates and mixes do not go with a number of requests".into()
+    })?;
+    let operations = workload.operations.len();
+    let ascending = options.rates.windows(2).all(|two| two[0].operation < two[1].operation);
+    let known = options.rates.iter().all(|rate| (rate.operation as usize) < operations && rate.per_second > 0);
+    require(ascending && known, || {
+        "workload.options.rates: one has no rate, no operation or one listed before".into()
+    })?;
+    let weights = workload.weights();
+    let is_mix = |mix: &Vec<u32>| {
+        mix.len() == operations
+            && mix.iter().any(|weight| *weight > 0)
+            && mix.iter().zip(&weights).all(|(weight, own)| *weight == 0 || *own > 0)
+    };
+    require(options.mixes.is_empty() || options.mixes.len() == stages.len(), || {
+        format!("workload.options.mixes has {} entries for {} stages", options.mixes.len(), stages.len())
+    })?;
+    require(options.mixes.iter().all(is_mix) && (options.mixes.is_empty() || !options.in_turns), || {
+        "workload.options.mixes: one has no weights, those of operations with a rate, or goes in turns".into()
+    })?;
+    let until = plan.warmup_nanoseconds.saturating_add(longest);
+    let most = CumulativeRate::each(plan).iter().map(|rate| rate.count_before(until)).max().unwrap_or_default();
+    let numbers = most.saturating_add(1).saturating_mul(plan.streams());
+    require(plan.nodes_per_shard.is_none() || numbers < 1 << workload::DRAW_SHIFT, || {
+        format!("workload.options: {numbers} requests are too many to number with nodesPerShard")
     })
 }
 
@@ -259,9 +302,9 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> 
 mod tests {
     use super::*;
     use crate::open_loop::OpenLoop;
-    use crate::sample::plan;
+    use crate::sample::{SECOND, plan};
     use redisbench_wire::plan::{
-        Bound, CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, PreloadStep, RateStage, Tags, Tracing,
+        CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, OperationRate, PreloadStep, RateStage, Tags, Tracing,
     };
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
@@ -279,6 +322,8 @@ mod tests {
     fn tracing(one_in: u64) -> Tracing {
         Tracing { endpoint: "http://collector:4318".into(), one_in }
     }
+
+    const RATE: OperationRate = OperationRate { operation: 0, per_second: 1 };
 
     const OWN: KeyPattern = KeyPattern::PerConnection { partitioned: true };
 
@@ -316,9 +361,61 @@ mod tests {
         assert_eq!(check(&plan().of_shard(1)), Ok(()));
     }
 
+    type Spoil = fn(&mut TrialPlan);
+
+    fn assert_faults(faults: &[(Spoil, &str)]) {
+        for (spoil, part) in faults {
+            let mut plan = plan();
+            spoil(&mut plan);
+            let message = check(&plan.of_shard(1)).unwrap_err();
+            assert!(message.contains(*part), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_fault_of_rates_and_mixes_is_named() {
+        let faults: [(Spoil, &str); 7] = [
+            (|plan| plan.workload.options.rates = vec![RATE], "need an open loop"),
+            (
+                |plan| {
+                    (plan.workload.options.rates, plan.load) = (vec![RATE], open(1, &[]));
+                    plan.bound = Bound::Requests { count: 9, max_nanoseconds: 1 };
+                },
+                "a number of requests",
+            ),
+            (
+                |plan| (plan.workload.options.rates, plan.load) = (vec![RATE, RATE], open(1, &[])),
+                "options.rates: one has no rate",
+            ),
+            (
+                |plan| {
+                    plan.workload.options.rates = vec![OperationRate { per_second: limits::RATE_PER_SECOND, ..RATE }];
+                    plan.load = open(1, &[]);
+                },
+                "load.ratePerSecond with rates is 1000000001",
+            ),
+            (
+                |plan| (plan.workload.options.mixes, plan.load) = (vec![vec![1]], open(1, &[])),
+                "options.mixes has 1 entries for 0 stages",
+            ),
+            (
+                |plan| (plan.workload.options.mixes, plan.load) = (vec![vec![0]], open(1, &[stage(1, 1, 1)])),
+                "options.mixes: one has no weights",
+            ),
+            (
+                |plan| {
+                    let whole = stage(SECOND << 16, limits::RATE_PER_SECOND, limits::RATE_PER_SECOND);
+                    (plan.workload.options.mixes, plan.load) = (vec![vec![1]; 3], open(1, &[whole; 3]));
+                    (plan.nodes_per_shard, plan.bound) = (Some(1), Bound::Duration { nanoseconds: 3 * (SECOND << 16) });
+                },
+                "too many to number with nodesPerShard",
+            ),
+        ];
+        assert_faults(&faults);
+    }
+
     #[test]
     fn each_fault_is_named() {
-        type Spoil = fn(&mut TrialPlan);
         let faults: [(Spoil, &str); 41] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
@@ -395,11 +492,6 @@ mod tests {
                 "verify: not supported with keys from a file",
             ),
         ];
-        for (spoil, part) in faults {
-            let mut plan = plan();
-            spoil(&mut plan);
-            let message = check(&plan.of_shard(1)).unwrap_err();
-            assert!(message.contains(part), "{message}");
-        }
+        assert_faults(&faults);
     }
 }

@@ -9,6 +9,15 @@ pub(super) struct Mix {
     stream: Stream,
     /// The cumulative weights, including each operation's own.
     cumulative: Vec<u64>,
+    /// The streams that requests belong to in turns, if there are several.
+    streams: Box<[StreamOf]>,
+}
+
+/// What the requests of a stream are.
+#[derive(Clone, Debug)]
+enum StreamOf {
+    Mix(Mix),
+    Operation(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +28,8 @@ enum Order {
     Drawn,
     /// A fixed sequence: as many requests of each operation as its weight, one operation after the other.
     InTurns,
+    /// The request's stream decides.
+    ByStream,
 }
 
 impl Mix {
@@ -31,7 +42,15 @@ impl Mix {
             })
             .collect();
         let order = if cumulative.len() == 1 { Order::Only } else { Order::Drawn };
-        (cumulative.last().copied()? > 0).then_some(Self { order, stream, cumulative })
+        (cumulative.last().copied()? > 0).then_some(Self { order, stream, cumulative, streams: Box::default() })
+    }
+
+    /// The `mixes`, and then the single `operations`, each with a stream of its own. `None` if there is neither.
+    pub(super) fn by_stream(mixes: Vec<Self>, operations: impl Iterator<Item = u16>, stream: Stream) -> Option<Self> {
+        let streams: Box<[_]> =
+            mixes.into_iter().map(StreamOf::Mix).chain(operations.map(StreamOf::Operation)).collect();
+        let order = Order::ByStream;
+        (!streams.is_empty()).then_some(Self { order, stream, cumulative: Vec::new(), streams })
     }
 
     /// The same mix as a fixed sequence.
@@ -51,12 +70,24 @@ impl Mix {
     /// Drawn by hash, because k mod m would give each shard its own mix.
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u16 {
-        let [.., total] = self.cumulative.as_slice() else { return 0 };
+        let [.., total] = self.cumulative.as_slice() else { return self.draw_by_stream(k) };
         let at = match self.order {
             Order::Only => return 0,
             Order::Drawn => self.stream.below(k, *total),
-            Order::InTurns => k % total.max(&1),
+            Order::InTurns | Order::ByStream => k % total.max(&1),
         };
         self.cumulative.partition_point(|sum| *sum <= at) as u16
+    }
+
+    // Out of line, so that other mixes stay small.
+    #[inline(never)]
+    fn draw_by_stream(&self, k: u64) -> u16 {
+        let count = self.streams.len() as u64;
+        match self.streams.get(k.checked_rem(count).unwrap_or(0) as usize) {
+            // By its number in the stream, so that the mix is the same whatever the other streams are.
+            Some(StreamOf::Mix(mix)) => mix.draw(k / count),
+            Some(StreamOf::Operation(operation)) => *operation,
+            None => 0,
+        }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Numbering {
     pub turns: Option<Turns>,
     /// Whether each seat counts only its own requests. Its number stays in the upper bits.
     pub per_seat: bool,
+    /// How many streams requests belong to in turns, at least 1. Each counts its own, and those of the mix count together.
+    pub streams: u64,
 }
 
 /// The place of an operation in a mix with a fixed sequence.
@@ -64,12 +66,12 @@ fn place(seat: u64, walk: u64) -> u64 {
 impl Numbering {
     /// Returns whether it changes nothing.
     pub(super) fn is_plain(self) -> bool {
-        self.turns.is_none() && !((self.shared || self.per_seat) && self.size > 1)
+        self.turns.is_none() && self.streams == 1 && !((self.shared || self.per_seat) && self.size > 1)
     }
 
     /// The number that the keys of command `number` are drawn by.
     pub(super) fn of(self, number: u64) -> u64 {
-        let (k, command) = (number / self.size.max(1), number % self.size.max(1));
+        let (k, command) = (number / self.size.max(1) / self.streams.max(1), number % self.size.max(1));
         let turn = self.turns.map_or(k, |turns| turns.ordinal(k));
         let of_command =
             |turn: u64| if self.shared { turn } else { turn.wrapping_mul(self.size).wrapping_add(command) };
@@ -86,11 +88,21 @@ mod tests {
 
     #[test]
     fn commands_of_a_transaction_share_keys_or_walk_on() {
-        let own = Numbering { size: 3, shared: false, turns: None, per_seat: false };
+        let own = Numbering { size: 3, shared: false, turns: None, per_seat: false, streams: 1 };
         let shared = Numbering { shared: true, ..own };
         assert!(own.is_plain() && !shared.is_plain());
         assert_eq!((0..7).map(|number| own.of(number)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!((0..7).map(|number| shared.of(number)).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_stream_counts_its_own_requests() {
+        // Two commands each of requests 0, 2 and 4, which are the first of two streams.
+        let own = Numbering { size: 2, shared: false, turns: None, per_seat: false, streams: 2 };
+        assert!(!own.is_plain());
+        assert_eq!([0, 1, 4, 5, 8, 9].map(|number| own.of(number)), [0, 1, 2, 3, 4, 5]);
+        // And of requests 1, 3 and 5, of the second.
+        assert_eq!([2, 3, 6, 7, 10, 11].map(|number| own.of(number)), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
@@ -101,6 +113,7 @@ mod tests {
             shared: false,
             turns: Some(Turns { period: 4, first, count, walk: None }),
             per_seat: false,
+            streams: 1,
         };
         assert_eq!([0, 4, 8].map(|k| turns(0, 1).of(k)), [0, 1, 2]);
         assert_eq!([1, 2, 3, 5, 6, 7, 9].map(|k| turns(1, 3).of(k)), [0, 1, 2, 3, 4, 5, 6]);
@@ -110,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_seat_counts_its_own_commands() {
-        let own = Numbering { size: 2, shared: false, turns: None, per_seat: true };
+        let own = Numbering { size: 2, shared: false, turns: None, per_seat: true, streams: 1 };
         let turns = Some(Turns { period: 3, first: 1, count: 2, walk: Some(0) });
         for seat in [0, 1, 70_000] {
             let of = |numbering: Numbering, commands: [u64; 4], period| {

@@ -6,6 +6,7 @@ use redisbench_wire::plan::{self, Lines, ValueContent, ValueSize};
 
 use super::error::WorkloadError;
 use super::mix::Mix;
+use super::numbering::Numbering;
 use super::rng::{self, Stream};
 
 /// The number of different values; small enough that the pool stays in a processor's cache.
@@ -23,8 +24,9 @@ pub(super) struct Values {
     stream: Stream,
     /// `None` if all values have one length.
     lengths: Option<Lengths>,
-    /// Values instead of those in the pool.
+    /// Values instead of those in the pool, and how commands are numbered that take them in turns, if not by their own numbers.
     lines: Option<Lines>,
+    numbering: Option<Numbering>,
 }
 
 /// Lengths that differ between requests.
@@ -55,7 +57,16 @@ impl Values {
             }
         };
         let pool = pool(values, length, seed).into();
-        Ok(Self { pool, length, stream: Stream::new(seed, rng::VALUES), lengths, lines })
+        Ok(Self { pool, length, stream: Stream::new(seed, rng::VALUES), lengths, lines, numbering: None })
+    }
+
+    /// The same values with other numbers for lines, or with the commands' own.
+    pub(super) fn numbered(self, numbering: Option<Numbering>) -> Self {
+        Self { numbering: numbering.filter(|numbering| !numbering.is_plain()), ..self }
+    }
+
+    fn line<'l>(&self, lines: &'l Lines, k: u64) -> &'l [u8] {
+        lines.line(self.numbering.map_or(k, |numbering| numbering.of(k)))
     }
 
     #[cfg(test)]
@@ -82,14 +93,14 @@ impl Values {
     /// The value of request `k`, for any lengths.
     pub(super) fn any_of(&self, k: u64) -> &[u8] {
         match &self.lines {
-            Some(lines) => lines.line(k),
+            Some(lines) => self.line(lines, k),
             None => &self.of(k)[..self.length_of(k)],
         }
     }
 
     pub(super) fn length_of(&self, k: u64) -> usize {
         if let Some(lines) = &self.lines {
-            return lines.line(k).len();
+            return self.line(lines, k).len();
         }
         match &self.lengths {
             None => self.length,

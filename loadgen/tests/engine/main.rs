@@ -33,6 +33,7 @@ mod rooms;
 mod stalled;
 mod standalone;
 mod storm;
+mod streams;
 mod tls;
 mod transaction;
 mod verify;
