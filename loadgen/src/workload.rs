@@ -21,6 +21,7 @@ mod values;
 use std::ops::Range;
 use std::sync::Arc;
 
+use redisbench_wire::limits;
 use redisbench_wire::plan::{
     KeyPattern, Keys, Load, Operation, Part, Preload, PreloadStep, ShardPlan, TrialPlan, WorkloadOptions,
 };
@@ -40,7 +41,7 @@ pub use numbering::begin_apart;
 pub use transaction::Exchange;
 
 /// Where a request's number has the number of a further draw of its key, if keys are drawn until they belong to a node of the shard.
-pub const DRAW_SHIFT: u32 = 48;
+pub const DRAW_SHIFT: u32 = limits::REDRAWN_BITS;
 
 /// A request's operation, and the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

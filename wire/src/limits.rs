@@ -77,6 +77,9 @@ pub const LARGEST_INSTANT_NANOSECONDS: u64 = 1 << 61;
 /// The highest rate of an open loop, in requests per second of the whole benchmark.
 pub const RATE_PER_SECOND: u64 = 1_000_000_000;
 
+/// Bits of a request's number where a shard draws keys again, until they are on its nodes: the bits above number the draws.
+pub const REDRAWN_BITS: u32 = 48;
+
 /// The most stages of an open loop's rate.
 pub const STAGES: usize = 64;
 

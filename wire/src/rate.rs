@@ -54,6 +54,13 @@ impl CumulativeRate {
         Self::of_mix(plan).into_iter().chain(own).collect()
     }
 
+    /// How many numbers the requests of `plan` take if it is an open loop, those of all its streams.
+    pub fn numbers(plan: &TrialPlan) -> u64 {
+        let until = plan.warmup_nanoseconds.saturating_add(plan.bound.longest_nanoseconds());
+        let most = Self::each(plan).iter().map(|rate| rate.count_before(until)).max();
+        most.unwrap_or_default().saturating_add(1).saturating_mul(plan.streams())
+    }
+
     /// L of the plan's load, with `more` requests per second throughout.
     fn raised(plan: &TrialPlan, more: u64) -> Option<Self> {
         let Load::OpenLoop { rate_per_second, stages, .. } = &plan.load else { return None };

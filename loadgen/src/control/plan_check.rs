@@ -77,7 +77,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         "a time is longer than 18 years, or the sum of the times out of range".into()
     })?;
     check_load(plan, longest)?;
-    check_streams(plan, longest)?;
+    check_streams(plan)?;
     require(longest > 0, || "bound: the measurement has no duration".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
@@ -146,7 +146,7 @@ fn check_load(plan: &TrialPlan, longest: u64) -> Result<(), String> {
 }
 
 /// Checks that the streams of requests are those of stages and operations, and can be numbered.
-fn check_streams(plan: &ShardPlan, longest: u64) -> Result<(), String> {
+fn check_streams(plan: &TrialPlan) -> Result<(), String> {
     let (workload, options) = (&plan.workload, &plan.workload.options);
     if options.rates.is_empty() && options.mixes.is_empty() {
         return Ok(());
@@ -175,10 +175,8 @@ fn check_streams(plan: &ShardPlan, longest: u64) -> Result<(), String> {
     require(options.mixes.iter().all(is_mix) && (options.mixes.is_empty() || !options.in_turns), || {
         "workload.options.mixes: one has no weights, those of operations with a rate, or goes in turns".into()
     })?;
-    let until = plan.warmup_nanoseconds.saturating_add(longest);
-    let most = CumulativeRate::each(plan).iter().map(|rate| rate.count_before(until)).max().unwrap_or_default();
-    let numbers = most.saturating_add(1).saturating_mul(plan.streams());
-    require(plan.nodes_per_shard.is_none() || numbers < 1 << workload::DRAW_SHIFT, || {
+    let numbers = CumulativeRate::numbers(plan);
+    require(plan.nodes_per_shard.is_none() || numbers < 1 << limits::REDRAWN_BITS, || {
         format!("workload.options: {numbers} requests are too many to number with nodesPerShard")
     })
 }
