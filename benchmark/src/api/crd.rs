@@ -31,7 +31,13 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     let fields: Vec<(String, bool)> =
         fields.map(|(field, schema)| (field.clone(), is_required(field) || !schema["default"].is_null())).collect();
     rules::define(schema, &fields);
-    let shards = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"];
+    let spec = &mut schema["properties"]["spec"]["properties"];
+    let weight = spec["workload"]["properties"]["operations"]["items"]["properties"]["weight"].clone();
+    let weights = &mut spec["load"]["properties"]["stages"]["items"]["properties"]["mix"]["additionalProperties"];
+    for bound in ["minimum", "maximum"] {
+        weights[bound] = weight[bound].clone();
+    }
+    let shards = &mut spec["shards"]["properties"];
     shards["jobLabels"]["additionalProperties"]["maxLength"] = LABEL_LENGTH.into();
     let template = &mut shards["template"];
     for (map, length) in [("labels", LABEL_LENGTH), ("nodeSelector", LABEL_LENGTH), ("annotations", ANNOTATION_LENGTH)]

@@ -1,5 +1,7 @@
 //! `spec.load`: rate, connections and length of the load. The doc comments are the text of `kubectl explain`.
 
+use std::collections::BTreeMap;
+
 use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,7 +130,7 @@ pub struct ClosedLoopSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenLoopSpec {
-    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, unless `stages` is set.
+    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, unless `stages` is set or each operation has a `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub rate: Option<u64>,
@@ -158,6 +160,11 @@ pub struct StageSpec {
     pub duration: GoDuration,
     /// Rates at the start and end of the stage.
     pub rate: RampSpec,
+    /// Mix of the stage: weights, 1 to 1000000, by names of operations, such as `{get: 95, set: 5}`. Others are not sent in it. The warm-up
+    /// has the mix of the first stage. Default: the weights of the operations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub mix: BTreeMap<String, u32>,
 }
 
 /// Rate that changes linearly.

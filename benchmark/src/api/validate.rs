@@ -11,6 +11,7 @@ mod load;
 mod preload;
 mod probe;
 mod search;
+mod streams;
 mod sweep;
 mod threshold;
 mod transaction;
@@ -61,7 +62,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let target = spec.targets.first().map(|target| target::check(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
     let preload_steps = preload::check(spec, &workload, &mut problems);
-    let load = load::check_load(&spec.load, &mut problems);
+    let load = load::check_load(spec, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
     let measurement = measurement::check(&spec.measurement, &mut problems);
     let connection_lifetime = lifetime::check(spec, &mut problems);
@@ -118,7 +119,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         limits: plan::Limits::default(),
     };
     plan.limits = limits(&plan, &shards);
-    if let Some(problem) = size::check(&plan) {
+    if let Some(problem) = size::check(&plan).or_else(|| streams::check_numbers(&plan)) {
         return Err(vec![problem]);
     }
     Ok(Validated {
@@ -190,8 +191,8 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         functions,
         in_turns: spec.workload.mix == Mix::Ratio,
         caching: caching::check(spec, &operations, problems),
-        rates: Vec::new(),
-        mixes: Vec::new(),
+        rates: streams::rates(spec, problems),
+        mixes: streams::mixes(spec, problems),
     };
     plan::Workload {
         operations,
@@ -341,7 +342,7 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Prob
             problems.push(Problem::new(format!("spec.workload.{field}.prefix"), "\"\"", NO_PREFIX));
         }
     }
-    load::check_amount(&spec.load, bound, shards, problems);
+    load::check_amount(spec, bound, problems);
 }
 
 /// Problems that the API server would find in a status.

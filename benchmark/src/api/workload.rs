@@ -84,6 +84,11 @@ pub struct OperationSpec {
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
+    /// Exact requests per second of this operation in an open loop, 1 to 1000000000. It is not in the mix then, but comes on top: rates of
+    /// `load` and of a search are those of the other operations. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub rate: Option<u64>,
     /// Command with its arguments, at most 4096 characters. Quote arguments with spaces: `"` with the escapes \" \\ \n \r \t, or `'`
     /// without escapes. Placeholders work in quotes too: `__key__`, the request's key; `__key:2__` to `__key:100__`, further keys, each the
     /// same throughout the command, which in a Cluster must share a slot, for example by a hash tag in `keys.prefix`; `__data__`, the

@@ -166,10 +166,9 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
     }
     let Parts { mut total, lateness, operations, nodes, cache, churn } = parts;
     let rate = CumulativeRate::of(plan);
-    let unknown: Vec<u64> = (0..plan.shards)
-        .zip(&outcome.shards)
-        .map(|(index, shard)| unknown(plan, rate.as_ref(), index, shard))
-        .collect();
+    let streams = CumulativeRate::each(plan);
+    let unknown: Vec<u64> =
+        (0..plan.shards).zip(&outcome.shards).map(|(index, shard)| unknown(plan, &streams, index, shard)).collect();
     total.unknown = sum(unknown.iter().copied());
     let response = crate::measurement::latencies::round(total.response.mean());
     let mut pace = pace(&snapshots, rate.as_ref(), response);
@@ -242,14 +241,15 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
 }
 
 /// Requests that shard `index`, if lost, would have sent after its last snapshot. Unknowable in a closed loop that ends by time.
-fn unknown(plan: &TrialPlan, rate: Option<&CumulativeRate>, index: u32, shard: &ShardOutcome) -> u64 {
+fn unknown(plan: &TrialPlan, streams: &[CumulativeRate], index: u32, shard: &ShardOutcome) -> u64 {
     if shard.lost.is_none() {
         return 0;
     }
     let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
-    let planned = match (plan.bound_of(index), rate) {
-        (Bound::Requests { count, .. }, _) => count,
-        (Bound::Duration { nanoseconds }, Some(rate)) => {
+    let planned = match plan.bound_of(index) {
+        Bound::Requests { count, .. } => count,
+        Bound::Duration { .. } if streams.is_empty() => heard,
+        Bound::Duration { nanoseconds } => {
             // The warm-up may have ended early.
             let window = shard.snapshot.as_ref().map(|snapshot| &snapshot.window);
             let begun = window.filter(|window| window.start_nanoseconds > 0);
@@ -257,14 +257,13 @@ fn unknown(plan: &TrialPlan, rate: Option<&CumulativeRate>, index: u32, shard: &
                 window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds)
             });
             let until = from.saturating_add(nanoseconds);
-            due_before(plan, index, rate, until) - due_before(plan, index, rate, from)
+            sum(streams.iter().map(|rate| due_before(plan, index, rate, until) - due_before(plan, index, rate, from)))
         }
-        (Bound::Duration { .. }, None) => heard,
     };
     planned.saturating_sub(heard)
 }
 
-/// How many requests of shard `index` are due before `nanoseconds` after the start. For Poisson arrivals this is the mean.
+/// How many requests of a stream are due at shard `index` before `nanoseconds` after the start. For Poisson arrivals this is the mean.
 fn due_before(plan: &TrialPlan, index: u32, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
     let all = rate.count_before(nanoseconds);
     all.saturating_sub(index.into()).div_ceil(plan.shards.max(1).into())

@@ -12,7 +12,7 @@ use crate::measurement::merge::{ALWAYS, completed_window};
 /// A part of the measurement with a constant load: the whole, or a stage of an open loop.
 #[derive(Debug)]
 pub(super) struct Plateau {
-    /// Requests per second; none in a closed loop.
+    /// Requests per second of all operations; none in a closed loop.
     pub(super) rate: Option<u64>,
     /// In nanoseconds after the start. May exceed the measurement.
     pub(super) within: Range<u64>,
@@ -47,10 +47,11 @@ impl Plateau {
 
 /// The whole measurement if the load has no stages. Otherwise all stages of constant rate, except those that are short and not the last.
 pub(super) fn all(spec: &Validated, outcome: &Outcome) -> Vec<Plateau> {
+    let own = spec.plan.workload.own_rates_per_second();
     let stages = match &spec.plan.load {
         Load::ClosedLoop => return vec![Plateau::whole(None)],
         Load::OpenLoop { rate_per_second, stages, .. } if stages.is_empty() => {
-            return vec![Plateau::whole(Some(*rate_per_second))];
+            return vec![Plateau::whole(Some(rate_per_second.saturating_add(own)))];
         }
         Load::OpenLoop { stages, .. } => stages,
     };
@@ -65,7 +66,7 @@ pub(super) fn all(spec: &Validated, outcome: &Outcome) -> Vec<Plateau> {
         if stage.from_per_second == stage.to_per_second && (is_last || measured >= SHORTEST_STAGE) {
             let position = || format!("stages[{number}]");
             plateaus.push(Plateau {
-                rate: Some(stage.to_per_second),
+                rate: Some(stage.to_per_second.saturating_add(own)),
                 within: begin..end,
                 stage: Some(name.as_ref().map_or_else(position, |name| format!("stage {name}"))),
                 is_last,

@@ -17,7 +17,7 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
     let tls = target.and_then(|target| target.tls.as_ref());
     let threads = spec.shards.count.max(1);
     let clients = load.connections / threads;
-    let rate = load.open_loop.as_ref().and_then(|open| open.rate).unwrap_or(0);
+    let rate = load.open_loop.as_ref().and_then(|open| open.rate).unwrap_or(0).saturating_add(workload.own_rates());
     let weight = |command: &str| {
         let starts = |text: &str| text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(command));
         let matching = workload.operations.iter().filter(|operation| starts(&operation.command));

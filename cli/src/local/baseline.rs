@@ -180,6 +180,7 @@ fn at_most(spec: &mut RedisBenchmarkSpec) {
     shortened(spec);
     spec.load.kind = LoadType::ClosedLoop;
     spec.load.open_loop = None;
+    spec.workload.operations.iter_mut().for_each(|operation| operation.rate = None);
 }
 
 /// The mean length of values, or that of the lines of the file that they come from.

@@ -116,6 +116,9 @@ fn push(text: &mut String, paint: Paint, label: &str, value: &str) {
     let _ = writeln!(text, "{}  {value}", paint.apply(Style::Dim, &format!("{label:<6}")));
 }
 
+/// The most stages, and the most operations with rates of their own.
+const SHOWN: usize = 4;
+
 fn load(spec: &RedisBenchmarkSpec) -> String {
     let load = &spec.load;
     let mut loop_ = match load.kind {
@@ -130,6 +133,14 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
         if open.pacing_grid.parse().is_ok_and(|grid| !grid.is_zero()) {
             let _ = write!(loop_, ", on a grid of {}", open.pacing_grid.as_str());
         }
+    }
+    let rated =
+        spec.workload.operations.iter().filter_map(|operation| Some((operation.name.as_str(), operation.rate?)));
+    for (name, own) in rated.clone().take(SHOWN) {
+        let _ = write!(loop_, ", {name} at {}", rate(own));
+    }
+    if let Some(more @ 1..) = rated.count().checked_sub(SHOWN) {
+        let _ = write!(loop_, ", {more} more with rates");
     }
     let bound = match (&load.duration, load.requests_in_all(), load.stages.len()) {
         (Some(duration), _, _) => format!(" for {}", duration.as_str()),
@@ -154,7 +165,6 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
 
 /// The stages, such as `100/s to 2.00k/s in 30s, 2.00k/s for 10s`. Only the first few of many.
 fn stages(load: &LoadSpec) -> String {
-    const SHOWN: usize = 4;
     let stage = |stage: &StageSpec| match stage.rate {
         RampSpec { from, to } if from == to => format!("{} for {}", rate(from), stage.duration.as_str()),
         RampSpec { from, to } => format!("{} to {} in {}", rate(from), rate(to), stage.duration.as_str()),

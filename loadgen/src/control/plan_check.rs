@@ -302,7 +302,8 @@ mod tests {
     use crate::open_loop::OpenLoop;
     use crate::sample::{SECOND, plan};
     use redisbench_wire::plan::{
-        CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, OperationRate, PreloadStep, RateStage, Tags, Tracing,
+        CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, OperationRate, PreloadStep, RateStage, Tags,
+        Tracing,
     };
 
     fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {

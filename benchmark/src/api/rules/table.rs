@@ -7,11 +7,23 @@ macro_rules! filled {
     };
 }
 
+/// CEL: every operation has a rate of its own.
+macro_rules! all_rated {
+    () => {
+        concat!(
+            "(",
+            filled!("self.workload.operations"),
+            " && self.workload.operations.all(operation, has(operation.rate)))"
+        )
+    };
+}
+
 mod caching;
 mod key_file;
 mod nodes;
 mod per_connection;
 mod preload;
+mod streams;
 mod tags;
 
 use std::fmt;
@@ -43,7 +55,7 @@ pub(super) fn all() -> Vec<Rule> {
         [benchmark(), targets(), open_loop(), closed_loop(), length(), workload(), caching::all(), sizes(), verified()];
     let parts = parts
         .into_iter()
-        .chain([per_connection::all(), preload::all(), tags::all(), nodes::all(), key_file::all()])
+        .chain([per_connection::all(), preload::all(), tags::all(), nodes::all(), key_file::all(), streams::all()])
         .chain(patterns.map(pattern))
         .chain([trials(), clients(), comparison(), search(), thresholds()]);
     parts.flatten().collect()
@@ -160,7 +172,9 @@ fn open_loop() -> Vec<Rule> {
             "load.openLoop",
             concat!(
                 "self.load.type != 'OpenLoop' || has(self.load.openLoop) || has(self.search) || ",
-                filled!("self.load.stages")
+                filled!("self.load.stages"),
+                " || ",
+                all_rated!()
             ),
             "must be set for type OpenLoop, such as openLoop: {rate: 10000}",
         ),
@@ -169,7 +183,9 @@ fn open_loop() -> Vec<Rule> {
             "load.openLoop.rate",
             concat!(
                 "!has(self.load.openLoop) || has(self.load.openLoop.rate) || has(self.search) || ",
-                filled!("self.load.stages")
+                filled!("self.load.stages"),
+                " || ",
+                all_rated!()
             ),
             "must be set, such as 10000, or stages",
         ),

@@ -34,13 +34,15 @@ impl LoadSpec {
 }
 
 /// Open or closed loop. None only if a rule is broken.
-pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
+pub(super) fn check_load(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
+    let load = &spec.load;
     let stages = check_stages(load, problems);
     if load.kind == LoadType::ClosedLoop {
         return Some(plan::Load::ClosedLoop);
     }
     let open = load.open_loop.clone().unwrap_or_default();
-    let rate = open.rate.or(stages.first().map(|first| first.from_per_second))?;
+    let none = spec.workload.has_no_mix().then_some(0);
+    let rate = open.rate.or(stages.first().map(|first| first.from_per_second)).or(none)?;
     let mut durations = Durations { problems, within: "spec.load.openLoop" };
     let mut between = |name, text, least, most| nanoseconds(durations.between(name, text, least, most));
     Some(plan::Load::OpenLoop {
@@ -145,7 +147,8 @@ pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Dur
 }
 
 /// Checks that an open loop has a request for every shard, and enough time for `requests`.
-pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems: &mut Vec<Problem>) {
+pub(super) fn check_amount(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Problem>) {
+    let (load, shards) = (&spec.load, u64::from(spec.shards.count));
     let longest = Duration::from_nanos(bound.longest_nanoseconds());
     let stages = check_stages(load, &mut Vec::new());
     if !stages.is_empty() {
@@ -159,8 +162,14 @@ pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems:
         }
         return;
     }
-    let (Some(open), LoadType::OpenLoop) = (&load.open_loop, load.kind) else { return };
-    let Some(rate) = open.rate.map(u128::from) else { return };
+    let rate = load.open_loop.as_ref().and_then(|open| open.rate);
+    let (field, rate) = match rate {
+        Some(rate) => ("spec.load.openLoop.rate", u128::from(rate)),
+        None => ("spec.workload.operations", u128::from(spec.workload.own_rates())),
+    };
+    if load.kind == LoadType::ClosedLoop {
+        return;
+    }
     let due = rate * longest.as_nanos() / SECOND.as_nanos();
     match bound {
         Bound::Duration { .. } if due < u128::from(shards) && rate > 0 => {
@@ -168,7 +177,7 @@ pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems:
                 "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
                 GoDuration::from(longest)
             );
-            problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
+            problems.push(Problem::new(field, rate, message));
         }
         Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
             let message = format!(

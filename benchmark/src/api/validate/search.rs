@@ -5,6 +5,7 @@ use std::time::Duration;
 use redisbench_statistics::search::{self, Arrivals, Limits, MOST_STEPS};
 use redisbench_wire::plan::Arrival;
 
+use super::streams;
 use crate::api::duration::{Durations, GoDuration, HOUR, MILLISECOND, MINUTE, nanoseconds};
 use crate::api::experiment::MOST_TRIALS;
 use crate::api::problem::Problem;
@@ -55,6 +56,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         );
         problems.push(Problem::new("spec.search.rate.min", rate.min, message));
     }
+    problems.extend(streams::too_high(spec, rate.max));
     let tolerance = f64::from(rate.tolerance_basis_points) / WHOLE;
     let searches = combinations(spec);
     if searches > MOST_SEARCHES {

@@ -11,6 +11,7 @@ use crate::api::measurement::BreakdownKind;
 use crate::api::problem::Problem;
 use crate::api::spec::RedisBenchmarkSpec;
 use crate::api::threshold::{ThresholdMetric, ThresholdSpec};
+use crate::api::workload::OperationSpec;
 use crate::quantile::Quantile;
 
 /// Validates `spec.thresholds`. `bound` ends the measurement.
@@ -95,9 +96,15 @@ impl Check<'_> {
 
     /// A throughput above the requested rate can never be reached.
     fn check_throughput(&mut self, min_per_second: u64) {
-        let load = &self.spec.load;
-        let rate = (load.kind == LoadType::OpenLoop).then(|| load.mean_rate()).flatten();
-        if let Some(rate) = rate.filter(|rate| *rate < min_per_second) {
+        let (load, workload, threshold) = (&self.spec.load, &self.spec.workload, self.threshold);
+        if load.kind == LoadType::ClosedLoop {
+            return;
+        }
+        let is_meant = |operation: &&OperationSpec| Some(&operation.name) == threshold.operation.as_ref();
+        let own = workload.operations.iter().find(is_meant).and_then(|operation| operation.rate);
+        let all = load.mean_rate().unwrap_or_default().saturating_add(workload.own_rates());
+        let rate = own.unwrap_or(all);
+        if rate > 0 && rate < min_per_second {
             let message = format!("cannot be met: the load's rate is {rate}/s; lower it, or raise the rate");
             self.refuse("minPerSecond", min_per_second, message);
         }

@@ -1,0 +1,63 @@
+//! Rules of operations with a rate of their own, and of the mixes of stages.
+
+use super::super::rule::{Rule, SPEC};
+
+/// Some operation has a rate of its own.
+macro_rules! some_rated {
+    () => {
+        "(has(self.workload.operations) && self.workload.operations.exists(operation, has(operation.rate)))"
+    };
+}
+
+pub(super) fn all() -> Vec<Rule> {
+    let by_number = ["load.requests", "load.requestsPerConnection"].map(|field| {
+        Rule::new(
+            SPEC,
+            field,
+            format!("!has(self.{field}) || !{}", some_rated!()),
+            "must not be set with operations that have a rate, whose numbers of requests follow from the length of the load: set \
+             load.duration instead",
+        )
+    });
+    let of_a_mix = [
+        ("load.openLoop.rate", "!has(self.load.openLoop) || !has(self.load.openLoop.rate)"),
+        ("load.stages", concat!("!", filled!("self.load.stages"))),
+        ("search", "!has(self.search)"),
+    ]
+    .map(|(field, is_unset)| {
+        Rule::new(
+            SPEC,
+            field,
+            format!("{is_unset} || !{}", all_rated!()),
+            "sets the rate of the operations without a rate of their own, and each has one: remove one of them",
+        )
+    });
+    let others = [
+        Rule::new(
+            SPEC,
+            "workload.operations",
+            concat!("self.load.type == 'OpenLoop' || !", some_rated!()),
+            "has an entry with rate, which is only valid for load.type OpenLoop: remove rate, or set type to OpenLoop",
+        ),
+        Rule::new(
+            "spec.workload.operations.[]",
+            "weight",
+            "!has(self.rate) || self.weight == 1",
+            "is %s, and must not be set with rate, which takes the operation out of the mix: remove one of them",
+        )
+        .showing(["self.weight"]),
+        Rule::new(
+            SPEC,
+            "measurement.breakdown",
+            concat!("!has(self.search) || 'Operation' in self.measurement.breakdown || !", some_rated!()),
+            "must have Operation with search and operations that have a rate: the objective is that of the others",
+        ),
+        Rule::new(
+            SPEC,
+            "workload.mix",
+            "self.workload.mix == 'Random' || !has(self.load.stages) || !self.load.stages.exists(stage, has(stage.mix))",
+            "must be Random with load.stages[].mix, because a sequence has one mix: set it to Random, or remove mix from the stages",
+        ),
+    ];
+    by_number.into_iter().chain(of_a_mix).chain(others).collect()
+}
