@@ -152,6 +152,23 @@ impl Parts {
 }
 
 impl Measured {
+    /// Adds other requests.
+    pub fn add(&mut self, other: &Self) {
+        // All have the same bounds, so nothing is refused.
+        let add = |sum: &mut Histogram<u64>, part: &Histogram<u64>| {
+            let _ = sum.add(part);
+        };
+        self.tally.add(&other.tally);
+        self.unknown = self.unknown.saturating_add(other.unknown);
+        add(&mut self.response, &other.response);
+        let others = [(&mut self.service, &other.service), (&mut self.error_replies, &other.error_replies)];
+        for (sum, part) in others {
+            if let Some(part) = part {
+                add(sum.get_or_insert_with(|| Kind::Request.empty()), part);
+            }
+        }
+    }
+
     fn merge(&mut self, tally: &Tally, latency: &Latency) -> Result<(), HistogramError> {
         self.tally.add(tally);
         latency.response.add_to(&mut self.response, Kind::Request)?;

@@ -18,6 +18,7 @@ use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};
+use crate::measurement::measured::Measured as Requests;
 use crate::measurement::merge::Merged;
 use crate::plan::{self, GoodStep, SearchTrial, Standing, Why};
 use crate::quantile::Quantile;
@@ -144,8 +145,25 @@ fn has_queued(good: &GoodStep, rate: u64, mean_nanoseconds: u64) -> bool {
         && u128::from(mean_nanoseconds) * u128::from(good.rate) * 100 >= explained.saturating_mul(LONGER)
 }
 
+/// Requests that the searched rate is of: without operations that have a rate of their own.
+fn searched<'m>(spec: &Validated, merged: &'m Merged) -> Cow<'m, Requests> {
+    let workload = &spec.plan.workload;
+    if workload.options.rates.is_empty() {
+        return Cow::Borrowed(&merged.total);
+    }
+    let weights = workload.weights();
+    let names = workload.operations.iter().zip(weights).filter(|(_, weight)| *weight > 0);
+    let names: Vec<&str> = names.map(|(operation, _)| operation.name.as_str()).collect();
+    let mut all = Requests::default();
+    for operation in merged.operations.iter().filter(|operation| names.contains(&operation.name.as_str())) {
+        all.add(&operation.measured);
+    }
+    Cow::Owned(all)
+}
+
 fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> Measured {
-    let (tally, pace) = (&merged.total.tally, &merged.pace);
+    let (searched, pace) = (searched(spec, merged), &merged.pace);
+    let tally = &searched.tally;
     let failed = tally.errors.saturating_add(tally.unsent);
     let target = pace.target.unwrap_or(trial.rate);
     // A request at the window's edge, the first round trip, and chance in Poisson arrivals do not count as missed.
@@ -153,7 +171,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
             let found = Quantile::of_millionths(millionths(quantile))
-                .and_then(|quantile| latencies::response_time_quantile(&merged.total, quantile));
+                .and_then(|quantile| latencies::response_time_quantile(&searched, quantile));
             found.map(|found| match found {
                 Censored::Known(nanoseconds) => Observed::Nanoseconds(nanoseconds),
                 Censored::MoreThan(_) => Observed::Beyond,

@@ -1,10 +1,10 @@
-use redisbench_wire::snapshot::{Interface, ServerCpu, ServerNode, ServerStats, Snapshot};
+use redisbench_wire::snapshot::{Interface, OperationTally, ServerCpu, ServerNode, ServerStats, Snapshot};
 use serde_json::json;
 
 use super::*;
 use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::sample::{lose, outcome, snapshot, spec, with_timeouts};
+use crate::sample::{checked, lose, outcome, snapshot, spec, with_timeouts};
 
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
 
@@ -49,6 +49,30 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
     assert_eq!(failed.outcome, StepOutcome::Failed);
     assert_eq!(failed.why.unwrap(), "p99 was 5.00 ms, the maximum is 2.00 ms");
     assert!(failed.limited_by.is_some());
+}
+
+/// A background beneath the searched rate may be slow.
+#[test]
+fn the_objective_is_that_of_the_operations_without_a_rate() {
+    let slow = vec![5_000_000; 500];
+    let of =
+        |name: &str, values: &[u64]| OperationTally { name: name.into(), ..snapshot(0, values).operations[0].clone() };
+    let mut both = snapshot(0, &[values(0), slow.clone()].concat());
+    both.operations = vec![of("get", &values(0)), of("scan", &slow)];
+    let outcome = outcome(vec![both]);
+    let judged = |own: &serde_json::Value, rate: u64| {
+        let operations =
+            json!([{"name": "get", "command": "GET __key__"}, {"name": "scan", "command": "SCAN 0", "rate": own}]);
+        let load = json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "warmup": "2s"});
+        let spec = checked(&json!({"workload": {"operations": operations}, "load": load}));
+        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
+        let judged = verdict::verdict(&spec, &outcome, &merged);
+        let trial = SearchTrial { rate, confirmation: None, objective: P99, good: None };
+        step(&trial, &spec, &outcome, &merged, &judged)
+    };
+    let passed = judged(&json!(50), 1_000);
+    assert_eq!((passed.outcome, passed.why), (StepOutcome::Passed, None));
+    assert_eq!(judged(&json!(null), 1_050).outcome, StepOutcome::Failed);
 }
 
 /// Requests without an answer count as slow.
