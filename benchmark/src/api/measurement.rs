@@ -34,6 +34,10 @@ pub struct MeasurementSpec {
     /// exactly the commands sent to them. A server that forbids INFO is reported and does no harm. Default true.
     #[serde(default = "default_true")]
     pub server_stats: bool,
+    /// Other clients use the target on purpose, such as another benchmark beneath this one: the verdict notes their commands instead of
+    /// doubting the result. Default false.
+    #[serde(default)]
+    pub shared_target: bool,
     /// Network capacity of a machine with shards in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit. The verdict needs it
     /// to report the network as the limiting factor, because a machine cannot see beyond its own interface. It is compared with the total
     /// traffic of the shards' busiest interfaces on a machine, including headers and other traffic. Not set by default.
@@ -90,6 +94,7 @@ impl Default for MeasurementSpec {
             breakdown: default_breakdown(),
             percentiles: default_percentiles(),
             server_stats: true,
+            shared_target: false,
             link_capacity: None,
             probe: None,
             tracing: None,

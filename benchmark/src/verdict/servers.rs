@@ -69,8 +69,26 @@ pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     let executed = sum(|commands| commands.calls.saturating_add(commands.rejected.unwrap_or_default()));
     let foreign = sum(|commands| commands.foreign);
     let sent = Sent::of(spec, merged, rejected);
+    if spec.spec.measurement.shared_target {
+        return shared(sent, executed, foreign);
+    }
     let message = unexplained(sent, executed, foreign)?;
     Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message))
+}
+
+/// Notes the commands of other clients, which are expected. Fewer commands than were sent are still a fault.
+fn shared(sent: Sent, executed: u64, foreign: u64) -> Option<VerdictReason> {
+    if let Some(message) = unexplained(sent, executed.min(sent.most), 0) {
+        return Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message));
+    }
+    let others = executed.saturating_sub(sent.most).saturating_add(foreign);
+    let all = executed.saturating_add(foreign);
+    let message = format!(
+        "other clients sent {} of the {} commands that the servers counted, which measurement.sharedTarget expects",
+        human::count(others),
+        human::count(all)
+    );
+    (others > 0).then(|| reason(ReasonKind::NotReconciled, VerdictValue::Valid, &message))
 }
 
 /// Commands that each server executed, or why that is unknown.

@@ -64,6 +64,20 @@ fn commands_of_nobody_are_unexplained_too() {
 }
 
 #[test]
+fn commands_of_a_load_beneath_are_a_note() {
+    let mut spec = closed();
+    std::sync::Arc::make_mut(&mut spec.spec).measurement.shared_target = true;
+    let mut node = server(21_000);
+    node.commands.as_mut().unwrap().foreign = 500;
+    let verdict = judged(&spec, &with(vec![node]));
+    assert_eq!(kinds(&verdict), [(ReasonKind::NotReconciled, VerdictValue::Valid)]);
+    assert!(verdict.reasons[0].message.contains("sent 1,500 of the 21,500 commands"), "{verdict:?}");
+    assert!(judged(&spec, &with(vec![server(20_000)])).reasons.is_empty());
+    let fewer = judged(&spec, &with(vec![server(19_000)]));
+    assert_eq!(kinds(&fewer), [(ReasonKind::Unreconciled, VerdictValue::Degraded)]);
+}
+
+#[test]
 fn what_servers_refused_warm_up_and_errors_are_explained() {
     let mut outcome = with(vec![server(0)]);
     let snapshot = outcome.shards[0].snapshot.as_mut().unwrap();
