@@ -37,8 +37,8 @@ pub struct RepeatsSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SweepSpec {
-    /// Path of the field, such as `load.pipeline`: a number, duration or enum below `load` or `workload`, the weight of one of the first
-    /// eight operations, such as `workload.operations[0].weight`, or `shards.count`.
+    /// Path of the field, such as `load.pipeline`: a number, duration or enum below `load` or `workload`, the weight or rate of one of the
+    /// first eight operations, such as `workload.operations[0].weight`, or `shards.count`.
     pub field: String,
     /// Values of the field, 1 to 250: whole numbers, or strings in the field's own format, such as `"0.99"`, `10s` or `Zipf`.
     #[schemars(length(min = 1, max = 250))]

@@ -4,17 +4,19 @@ use serde_json::{Map, Value};
 
 use super::patterns::{DECIMAL_PATTERN, DURATION_PATTERN};
 
-/// Operations whose weight can be swept: the first ones.
+/// Operations whose weight or rate can be swept: the first ones.
 const OPERATIONS: usize = 8;
 
-/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Of entries of lists, only weights of operations.
+/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Of entries of lists, only weights and rates of operations.
 pub(super) fn sweepable(spec: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     for part in ["load", "workload"] {
         walk(&spec["properties"][part], part, &mut fields);
     }
     fields.push("shards.count".to_owned());
-    fields.extend((0..OPERATIONS).map(|index| format!("workload.operations[{index}].weight")));
+    let of_operations = ["weight", "rate"];
+    fields
+        .extend((0..OPERATIONS).flat_map(|index| of_operations.map(|of| format!("workload.operations[{index}].{of}"))));
     fields.sort();
     fields
 }

@@ -105,6 +105,7 @@ mod tests {
             "workload.seed",
             "workload.operations[0].weight",
             "workload.operations[7].weight",
+            "workload.operations[7].rate",
             "shards.count",
         ] {
             assert!(fields.iter().any(|known| known == field), "{field} is not among {fields:?}");
