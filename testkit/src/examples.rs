@@ -49,6 +49,12 @@ pub fn shortened(text: &str) -> Option<String> {
 /// A load that ends by a number of requests leaves none unsent, even on a busy machine.
 fn shorten_load(spec: &mut Value) {
     let search = spec["search"].is_object();
+    let operations = spec.pointer_mut("/workload/operations").and_then(Value::as_array_mut);
+    let mut rated = false;
+    for rate in operations.into_iter().flatten().filter_map(|operation| operation.get_mut("rate")) {
+        // The last request of each is due long before the end.
+        (*rate, rated) = (json!(5), true);
+    }
     let load = spec["load"].as_object_mut().unwrap();
     load.insert("timeouts".into(), json!({"request": "30s"}));
     if search {
@@ -57,10 +63,15 @@ fn shorten_load(spec: &mut Value) {
     load.insert("warmup".into(), json!("200ms"));
     if load.contains_key("requestsPerConnection") {
         load.insert("requestsPerConnection".into(), json!(4));
-    } else if load.contains_key("stages") {
+    } else if let Some(stages) = load.get("stages").cloned() {
         // The last requests are few and far between.
-        let stage = |length: &str, from: u64, to: u64| json!({"duration": length, "rate": {"from": from, "to": to}});
-        load.insert("stages".into(), json!([stage("1s", 50, 400), stage("1s", 400, 400), stage("3s", 400, 1)]));
+        let stage = |at: usize, length: &str, from: u64, to: u64| json!({"duration": length, "rate": {"from": from, "to": to}, "mix": stages[at]["mix"]});
+        load.insert(
+            "stages".into(),
+            json!([stage(0, "1s", 50, 400), stage(1, "1s", 400, 400), stage(2, "3s", 400, 1)]),
+        );
+    } else if rated {
+        load.insert("duration".into(), json!("5s"));
     } else if load.contains_key("warmupEnds") {
         load.extend([("warmup".into(), json!("15s")), ("duration".into(), json!("1s"))]);
     } else {

@@ -52,6 +52,43 @@ fn closed_loop_counts_what_the_server_counts() {
     assert_eq!(finished.code, Some(i32::from(verdict == "Invalid")), "{:#}", finished.object["status"]["verdict"]);
 }
 
+/// A rate beneath two phases. Due requests count as scheduled even if a busy machine does not send them.
+#[test]
+fn operations_have_exact_rates_and_stages_a_mix() {
+    let redis = RedisServer::start(&[]);
+    let manifest = benchmark(
+        &standalone(redis.endpoint()),
+        "
+  workload:
+    operations:
+    - {name: get, command: GET __key__}
+    - {name: set, command: SET __key__ __data__}
+    - {name: exists, command: EXISTS __key__, rate: 300}
+    keys: {count: 500}
+  load:
+    type: OpenLoop
+    connections: 4
+    pipeline: 8
+    warmup: 0s
+    stages:
+    - {name: write, duration: 2s, rate: {from: 500, to: 500}, mix: {set: 1}}
+    - {name: read, duration: 2s, rate: {from: 400, to: 400}, mix: {get: 1}}
+  shards: {count: 2}
+",
+    );
+    let finished = Run::local(&manifest, &[]).finish();
+    finished.assert_balanced();
+    let result = finished.result();
+    let operations = result["operations"].as_array().unwrap().iter();
+    let scheduled: Vec<_> =
+        operations.map(|one| (one["name"].as_str().unwrap(), number(&one["requests"]["scheduled"]))).collect();
+    assert_eq!(scheduled, [("get", 800), ("set", 1_000), ("exists", 1_200)], "{}", finished.stderr);
+    let stages: Vec<_> = result["stages"].as_array().unwrap().iter().map(|stage| &stage["name"]).collect();
+    assert_eq!(stages, ["write", "read"]);
+    let asked = ["get", "set", "exists"].map(|command| redis.calls(command)).iter().sum::<u64>();
+    assert_eq!(asked, number(&result["requests"]["succeeded"]) + number(&result["requests"]["errors"]));
+}
+
 #[test]
 fn a_unix_socket_is_as_good_as_a_port() {
     let directory = tempfile::tempdir().unwrap();
