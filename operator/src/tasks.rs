@@ -11,6 +11,7 @@ mod journal;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -313,9 +314,10 @@ impl TaskRegistry {
         if self.closed.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let wake = input.wake.clone();
         // The task has only a weak reference to its entry, because dropping the entry stops the task.
         let task = (self.runner.0)(input, channels, Arc::downgrade(&entry), self.clone())?;
-        let _ = entry.task.set(Task(tokio::spawn(task)));
+        let _ = entry.task.set(Task(tokio::spawn(until_broken(task, Arc::downgrade(&entry), wake))));
         entries.insert(entry.run.uid.clone(), entry);
         Ok(())
     }
@@ -382,6 +384,18 @@ async fn run_task<C: ShardCalls>(
         entry.released.store(true, Ordering::Relaxed);
     }
     wake();
+}
+
+/// Runs `task`. If a bug ends it, wakes the reconciler at once, because until then no conductor is in charge of the shards.
+async fn until_broken(task: BoxFuture<'static, ()>, entry: Weak<ConductTask>, wake: Arc<dyn Fn() + Send + Sync>) {
+    let panicked = AssertUnwindSafe(task).catch_unwind().await.is_err();
+    let Some(entry) = entry.upgrade() else { return };
+    if panicked || entry.ended.get().is_none() {
+        entry.released.store(true, Ordering::Relaxed);
+        // Unless it panicked after the end of the trial.
+        let _ = entry.ended.set((Ended::Broken, Instant::now()));
+        wake();
+    }
 }
 
 /// Wakes the reconciler when progress changes. Never returns, so that the caller waits for the conductor.
@@ -466,8 +480,6 @@ impl ConductTask {
                 released: true,
             };
         }
-        // Checked first: a task that finishes between the two checks has already set how it ended.
-        let is_finished = self.task.get().is_some_and(|task| task.0.is_finished());
         match self.ended.get() {
             Some((ended, at)) => TaskView::Ended {
                 ended: ended.clone(),
@@ -475,9 +487,6 @@ impl ConductTask {
                 artifacts_failure: self.state().artifacts_failure.clone(),
                 released: self.released.load(Ordering::Relaxed),
             },
-            None if is_finished => {
-                TaskView::Ended { ended: Ended::Broken, since: Duration::ZERO, artifacts_failure: None, released: true }
-            }
             None => TaskView::Running(Box::new(self.progress())),
         }
     }

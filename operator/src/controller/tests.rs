@@ -27,7 +27,7 @@ use super::pod_store::{self, PodWriter};
 use super::status::strip_finished;
 use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
 use crate::environment::Compute;
-use crate::tasks::ConductTask;
+use crate::tasks::{ConductTask, TaskRegistry};
 use crate::testing::{CART, FakeServer, benchmark, finished, job, pod, run, status};
 
 mod outages;
@@ -38,11 +38,16 @@ struct World {
     context: Arc<Context>,
     jobs: Writer<Job>,
     pods: PodWriter,
-    _woken: mpsc::Receiver<ObjectRef<Guarded>>,
+    woken: mpsc::Receiver<ObjectRef<Guarded>>,
 }
 
 impl World {
     fn new() -> Self {
+        Self::of(TaskRegistry::default())
+    }
+
+    /// A world whose conducting tasks are those of `tasks`.
+    fn of(tasks: TaskRegistry) -> Self {
         let server = FakeServer::default();
         let client = server.client();
         let (job_store, mut jobs) = store();
@@ -50,9 +55,9 @@ impl World {
         jobs.apply_watcher_event(&Event::InitDone);
         pods.apply_watcher_event(&Event::InitDone);
         let (wake, woken) = mpsc::channel(8);
-        let shared = Shared::of_test(client.clone());
+        let shared = Shared { tasks, ..Shared::of_test(client.clone()) };
         let context = Context { reads: Reads { client, jobs: job_store, pods: cached_pods }, shared, wake };
-        Self { server, context: Arc::new(context), jobs, pods, _woken: woken }
+        Self { server, context: Arc::new(context), jobs, pods, woken }
     }
 
     /// Stores the benchmark on the server.

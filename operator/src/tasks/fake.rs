@@ -1,8 +1,21 @@
 //! Fake conducting tasks for tests.
 
-use super::{Arc, ConductTask, Ended, Finished, Instant, Progress, Run, Setting, TaskRegistry, watch};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::{Arc, ConductTask, Ended, Finished, Instant, Progress, Run, Runner, Setting, TaskRegistry, watch};
+
+/// As a panic does, without its message on stderr.
+fn panic() -> BoxFuture<'static, ()> {
+    async { std::panic::resume_unwind(Box::new("a bug")) }.boxed()
+}
 
 impl TaskRegistry {
+    /// A registry whose tasks panic at once.
+    pub(crate) fn panicking() -> Self {
+        Self { runner: Runner(Arc::new(|_, _, _, _| Ok(panic()))), ..Self::default() }
+    }
+
     /// A task whose progress the test sets through the returned sender.
     pub(crate) fn put_running(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
         let trial = progress.trial;

@@ -29,16 +29,3 @@ async fn a_trial_that_ends_after_its_benchmark_was_deleted_leaves_no_record() {
     tasks.keep(&entry, record());
     assert_eq!(tasks.records("u-1").len(), 0);
 }
-
-#[tokio::test]
-async fn a_task_that_panicked_is_broken() {
-    let tasks = TaskRegistry::default();
-    let _progress = tasks.put_running(run(), 1, Progress::default());
-    let entry = tasks.get("u-1").unwrap();
-    let task: JoinHandle<()> = tokio::spawn(async { std::panic::resume_unwind(Box::new("a bug")) });
-    entry.task.set(Task(task)).unwrap();
-    while matches!(entry.view(), TaskView::Running(_)) {
-        tokio::task::yield_now().await;
-    }
-    assert!(matches!(entry.view(), TaskView::Ended { ended: Ended::Broken, .. }), "{:?}", entry.view());
-}

@@ -50,6 +50,26 @@ async fn a_deleted_namespace_stops_the_load_before_the_task() {
     assert!(world.conduct().is_none() && conduct.is_aborted());
 }
 
+/// Until the next periodic reconciliation no conductor would be in charge of the shards.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_conductor_panicked_is_taken_over_at_once() {
+    let mut world = World::of(TaskRegistry::panicking());
+    world.put(benchmark(json!({})), Some(json!({"phase": "Preparing"})));
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
+    world.server.put(&format!("{JOB}/cart-89abcdef"), job());
+    let states = [(2, Value::Null, "Preparing"), (3, json!(1), "Preparing"), (3, json!(1), "Failed")];
+    for (epoch, failures, phase) in states {
+        world.reconcile().await.unwrap();
+        let status = world.status();
+        let found = (&status["conductorEpoch"], &status["conductorFailures"], &status["phase"]);
+        assert_eq!(found, (&json!(epoch), &failures, &json!(phase)));
+        if phase != "Failed" {
+            let woken = tokio::time::timeout(Duration::from_secs(1), world.woken.recv()).await.unwrap().unwrap();
+            assert_eq!(woken.name, "cart");
+        }
+    }
+}
+
 impl World {
     /// Reconciles once, and pauses as the runtime would. Returns whether it succeeded.
     async fn look(&self) -> bool {
