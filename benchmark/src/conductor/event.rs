@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Call, CallError, Control, Endpoint, JournalError, Outcome, Progress, Reply, ShardPresence, StartRecord};
+use super::{
+    Call, CallError, Control, Endpoint, JournalError, Outcome, Progress, Reply, ShardPresence, StartRecord, Unreachable,
+};
 
 /// The current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,13 @@ pub struct Answered {
     pub sent: Duration,
     pub received: Duration,
     pub reply: Result<Reply, CallError>,
+}
+
+impl Answered {
+    /// Whether the call may have reached the shard, even if no answer came back.
+    pub fn may_have_arrived(&self) -> bool {
+        !matches!(self.reply, Err(CallError::Unreachable(Unreachable::DialTimedOut(_))))
+    }
 }
 
 /// Work for the driver. Actions are performed in order.

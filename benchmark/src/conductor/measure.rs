@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{ClockReading, Detail, RefusalCode, ShardState};
 
@@ -24,6 +25,9 @@ const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// How long after the end of the load shard 0 waits for the other shards before it is asked for the servers' counters.
 const OTHERS: Duration = Duration::from_secs(3);
+
+/// A shard that counts `safety.unattended` stops its load this long after it at most, in addition to the drift of its clock.
+const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Finished shards are published at most this often. The counts cost a look at every shard.
 const COUNTS_EVERY: Duration = Duration::from_millis(200);
@@ -121,8 +125,11 @@ impl Measure {
             self.changed = true;
         }
         if std::mem::take(&mut self.changed) {
-            self.counts = shards::count(&conductor.shards);
-            self.leaves_by = conductor.leaves_by();
+            self.count(conductor);
+        }
+        let ShardCounts { finished, running, unreachable, .. } = self.counts;
+        if finished > 0 && running == unreachable && conductor.give_up_stopped() {
+            self.count(conductor);
         }
         if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
             conductor.check_stopped()?;
@@ -163,6 +170,11 @@ impl Measure {
         }
         conductor.out.wake_by(if self.order.is_none() { self.publish_at.min(give_up_at) } else { give_up_at });
         Ok(None)
+    }
+
+    fn count(&mut self, conductor: &Conductor) {
+        self.counts = shards::count(&conductor.shards);
+        self.leaves_by = conductor.leaves_by();
     }
 
     /// Publishes the counts if a shard has finished and it is time.
@@ -407,6 +419,37 @@ impl Conductor {
             tracing::warn!(shard = shard.index(), why, "shard lost");
             shard.standing = Standing::Lost(why);
         }
+    }
+
+    /// Marks the shards as lost that have no final snapshot, if all of them have stopped by themselves before the end of the load: no call
+    /// has reached any of them for `safety.unattended`. What they could still report would not be a whole measurement. Returns whether there
+    /// are any.
+    fn give_up_stopped(&mut self) -> bool {
+        let plan = &self.config.plan;
+        let limit = Duration::from_nanos(plan.limits.unattended_nanoseconds);
+        // A number of requests may be used up at any time.
+        let ends_by_time = matches!(plan.bound, Bound::Duration { .. });
+        let running = |shard: &&Shard| shard.standing == Standing::Running;
+        let reached_at = self.shards.iter().filter(running).map(|shard| shard.reached_at).max();
+        let (Some(reached_at), true, true) = (reached_at, ends_by_time && !limit.is_zero(), self.load_is_over()) else {
+            return false;
+        };
+        let stopped_by = reached_at + limit + limit / 1_000 + STOPS_WITHIN;
+        // An early end of the warm-up may be known only to some.
+        let shortest = self.shards.iter().map(Shard::length).min().unwrap_or_default();
+        let in_flight = Duration::from_nanos(plan.timeouts.request_nanoseconds);
+        let length = nanoseconds(shortest.saturating_sub(in_flight));
+        let end = self.start_at.filter(|_| !self.start_is_rough).map(|start| duration(start.saturating_add(length)));
+        if end.is_none_or(|end| stopped_by >= end) {
+            return false;
+        }
+        let seconds = limit.as_secs();
+        for shard in self.shards.iter_mut().filter(|shard| shard.standing == Standing::Running) {
+            let why = format!("no call reached it for {seconds} s (safety.unattended), so it stopped its load early");
+            tracing::warn!(shard = shard.index(), why, "shard lost");
+            shard.standing = Standing::Lost(why);
+        }
+        true
     }
 
     /// Whether no shard has confirmed yet that it accepted the recorded start, and some still may.

@@ -62,6 +62,8 @@ pub struct Shard {
     pub absence: Option<String>,
     /// Error of the last call, if it failed.
     pub unreachable: Option<Unreachable>,
+    /// When a call last may have reached it, since the conductor began. Before that, another conductor may have called it.
+    pub reached_at: Duration,
     pub failures_in_a_row: u32,
     pub preparation: Preparation,
     /// The attempt whose start it holds if that is not the current one, otherwise 0.
@@ -127,6 +129,7 @@ impl Shard {
             endpoint: None,
             absence: None,
             unreachable: None,
+            reached_at: Duration::ZERO,
             failures_in_a_row: 0,
             preparation: Preparation::default(),
             held_attempt: 0,

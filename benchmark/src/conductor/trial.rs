@@ -150,8 +150,11 @@ impl Conductor {
             Event::Presence(presence) => (self.presence, self.news) = (presence, true),
             // An abort cannot be taken back.
             Event::Control(control) => self.control.abort |= control.abort,
-            Event::Answered(_) => {
+            Event::Answered(ref answered) => {
                 self.out.unanswered = self.out.unanswered.saturating_sub(1);
+                if let Some(shard) = self.shards.get_mut(answered.ask.shard).filter(|_| answered.may_have_arrived()) {
+                    shard.reached_at = answered.received;
+                }
                 return event;
             }
             Event::Recorded(_) | Event::Due => return event,

@@ -13,7 +13,7 @@ use redisbench_wire::{FailureReason, ShardFailure};
 
 use super::super::polled::Share;
 use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence};
-use super::{MEASURED, OnLost, Rig, evicted, failure, lost, succeeded};
+use super::{MEASURED, OnLost, Rig, WARMUP, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
 use crate::measurement::parts::histogram_bytes;
 
@@ -83,6 +83,29 @@ fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
     let outcome = rig.complete(1);
     assert!(outcome.shards[1].lost.as_ref().unwrap().contains("no final snapshot within 120 s"));
     assert!(rig.since(begun) >= MEASURED + rig.config.limits.collect);
+}
+
+/// What it could still report is not a whole measurement, so waiting for it would only delay the result of the others.
+#[test]
+fn a_shard_that_must_have_stopped_by_itself_is_not_waited_for() {
+    for (unattended, successor, waits) in [(40, false, false), (59, false, true), (40, true, true)] {
+        let mut rig = Rig::new(3);
+        rig.plan().limits.unattended_nanoseconds = unattended * 1_000_000_000;
+        rig.until_measuring();
+        rig.shards.shard(1).reachable = false;
+        let end = rig.shards.true_start(0) + WARMUP + MEASURED;
+        if successor {
+            // It does not know whether the first conductor reached the shard.
+            rig.pass(MEASURED / 2);
+            rig.succeed();
+        }
+        let outcome = rig.complete(1);
+        assert_eq!(lost(&outcome), [(1, !successor)]);
+        let waited = rig.since(end);
+        let limit = if waits { rig.config.limits.collect } else { Duration::ZERO };
+        let context = format!("{unattended} s, {successor}: {waited:?}");
+        assert!((limit..limit + Duration::from_secs(6)).contains(&waited), "{context}");
+    }
 }
 
 /// A rig with a load of six seconds. Shard 0 also reads the servers' counters.
