@@ -1,6 +1,7 @@
 //! Where requests go: the servers, the slots that each serves, and the requests that wait for each.
 
 mod outages;
+mod resends;
 mod unanswered;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,9 +14,11 @@ use super::load::Load;
 use super::own::OwnNodes;
 use super::pipeline::{Class, Hops, Request, Waiting};
 use crate::cluster::{NodeAddress, SLOTS, Topology, UNCOVERED};
+use crate::schedule::Seat;
 use outages::Outages;
+use resends::{Resends, jittered};
 
-/// The first pause of a request, in nanoseconds. Each further pause is twice as long.
+/// The first pause of a request, in nanoseconds, before jitter. Each further pause is twice as long.
 const FIRST_PAUSE: u64 = 10_000_000;
 
 /// A server and the requests that wait for it.
@@ -25,6 +28,8 @@ pub(super) struct Node {
     pub server: NodeAddress,
     /// Requests to be sent again after a redirect or a pause, ordered by due time. They are sent before all others.
     pub resends: VecDeque<Resend>,
+    /// When the next of them may be sent.
+    turns: Resends,
     /// Requests that found no room.
     pub waiting: VecDeque<Waiting>,
     /// No longer part of the target.
@@ -50,10 +55,10 @@ pub(super) struct Resend {
 }
 
 impl Node {
-    fn of(server: &NodeAddress) -> Self {
+    fn of(server: &NodeAddress, turns: Resends) -> Self {
         let (resends, waiting) = (VecDeque::new(), VecDeque::new());
         let server = server.clone();
-        Self { server, resends, waiting, retired: false, replica: false, used: true, answered: 0, out: false }
+        Self { server, resends, turns, waiting, retired: false, replica: false, used: true, answered: 0, out: false }
     }
 }
 
@@ -61,6 +66,8 @@ impl Node {
 #[derive(Debug)]
 pub(super) struct Router {
     nodes: Vec<Node>,
+    /// The turns at a server that joins.
+    turns: Resends,
     /// The node that has all keys if there are no slots.
     sole: usize,
     /// Indices into `nodes`; `None` if standalone.
@@ -81,9 +88,11 @@ pub(super) struct Router {
 
 impl Router {
     /// `reads`: per operation, whether a replica may serve it.
-    pub(super) fn new(topology: &Topology, reads: Vec<bool>, own: Option<Arc<OwnNodes>>) -> Self {
+    pub(super) fn new(topology: &Topology, reads: Vec<bool>, own: Option<Arc<OwnNodes>>, seat: Seat) -> Self {
+        let turns = Resends::of(seat);
         let mut router = Self {
-            nodes: topology.nodes.iter().map(Node::of).collect(),
+            nodes: topology.nodes.iter().map(|server| Node::of(server, turns)).collect(),
+            turns,
             sole: 0,
             slots: None,
             readers: None,
@@ -186,7 +195,7 @@ impl Router {
         if let Some(known) = known {
             self.nodes[known].retired = false;
         } else if self.nodes.len() < limits::NODES {
-            self.nodes.push(Node::of(server));
+            self.nodes.push(Node::of(server, self.turns));
         } else {
             return None;
         }
@@ -261,6 +270,14 @@ impl Router {
         resends.insert(at, resend);
     }
 
+    /// Takes a turn to send a request to a node again. As many as `in_flight` may follow each other at once.
+    ///
+    /// # Errors
+    /// Too early: when the next turn may be taken.
+    pub(super) fn take_turn(&mut self, node: usize, in_flight: u64, now: u64) -> Result<(), u64> {
+        self.nodes[node].turns.take(in_flight, now)
+    }
+
     pub(super) fn take_resend(&mut self, node: usize) -> Option<Resend> {
         self.nodes[node].resends.pop_front()
     }
@@ -312,7 +329,7 @@ impl Router {
             return None;
         }
         request.hops.defer();
-        let ends = now + pause;
+        let ends = now + jittered(pause, request.k);
         self.deferred.insert((ends, request.k), request);
         Some(ends)
     }

@@ -140,7 +140,7 @@ impl Worker {
             connections: Connections::new(Arc::clone(&common), access, seat, connections),
             load: Load::none(Arc::clone(&common.trial)),
             recording: Recording::new(&common.plan),
-            router: Router::new(topology, common.reads.clone(), common.own.clone()),
+            router: Router::new(topology, common.reads.clone(), common.own.clone(), seat),
             one_by_one: exchanges.is_some()
                 || common.trial.has_fills()
                 || checker.is_some()

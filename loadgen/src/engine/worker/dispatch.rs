@@ -2,7 +2,7 @@
 
 use redisbench_wire::snapshot::Stage;
 
-use super::Worker;
+use super::{SHORTEST_TICK, Worker};
 use crate::engine::kind::Kind;
 use crate::engine::pipeline::{Class, Request, Waiting};
 use crate::record::Unsent;
@@ -82,6 +82,9 @@ impl Worker {
                     self.found_no_room(node, resend.since);
                     break;
                 };
+                if !self.may_resend(node) {
+                    break;
+                }
                 self.router.take_resend(node);
                 if resend.asking {
                     self.connections.stage(connection, Request::bare(Class::Asking));
@@ -113,6 +116,19 @@ impl Worker {
             }
         }
         if self.load.is_open() { self.dispatch_due() } else { self.dispatch_tokens() }
+    }
+
+    /// Returns whether a request may be sent to a node again now. Otherwise there will be a tick when it may.
+    #[cold]
+    pub(super) fn may_resend(&mut self, node: usize) -> bool {
+        let in_flight = u64::from(self.connections.kept(node)) * self.load.depth.window as u64;
+        match self.router.take_turn(node, in_flight, self.now) {
+            Ok(()) => true,
+            Err(next) => {
+                self.tick_by(next.max(self.now + SHORTEST_TICK));
+                false
+            }
+        }
     }
 
     /// Draws the requests that are due.
@@ -275,7 +291,12 @@ impl Worker {
                     break;
                 }
                 self.router.take_resend(node);
-                self.fail(node, &resend.request, "Timeout", "no connection to the server for the retry", false);
+                let why = if self.connections.has_ready(node) {
+                    "no turn for the retry: too many requests are sent again"
+                } else {
+                    "no connection to the server for the retry"
+                };
+                self.fail(node, &resend.request, "Timeout", why, false);
             }
         }
     }

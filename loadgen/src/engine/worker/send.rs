@@ -69,9 +69,13 @@ impl Worker {
     /// Stages held requests where a closed loop of one server has room.
     #[cold]
     pub(super) fn stage_resends(&mut self) {
+        let node = self.router.sole();
         for index in 0..self.connections.len() {
             while self.connections[index].room(self.load.depth) > 0 {
-                let Some(resend) = self.router.take_resend(self.router.sole()) else { return };
+                if self.router.nodes()[node].resends.is_empty() || !self.may_resend(node) {
+                    return;
+                }
+                let Some(resend) = self.router.take_resend(node) else { return };
                 self.connections.stage(index as u32, resend.request);
             }
         }
