@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use redisbench_wire::Detail;
+use redisbench_wire::snapshot::Stage;
 use tokio::sync::oneshot;
 
 use super::api::Access;
 use super::together::Together;
 use crate::cluster::Topology;
-use crate::record::WorkerReport;
+use crate::record::{Draft, WorkerReport};
 use crate::sys::Waker;
 
 /// More than can pile up while a worker is busy, because the cold side waits for its answers.
@@ -40,6 +41,16 @@ pub(super) enum Command {
         from: u32,
         answer: oneshot::Sender<Box<WorkerReport>>,
     },
+}
+
+/// A live snapshot in the making. While it is made, the worker sends.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The first second to report.
+    pub from: u32,
+    pub answer: oneshot::Sender<Box<WorkerReport>>,
+    /// What was copied so far, and the stage of the load when that began.
+    pub begun: Option<(Draft, WorkerReport, Stage)>,
 }
 
 /// The sending end.

@@ -16,6 +16,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use super::checker::Checker;
 use super::common::Common;
 use super::connections::Connections;
 use super::load::Load;
-use super::mailbox::Command;
+use super::mailbox::{Asked, Command};
 use super::outbox::Outbox;
 use super::router::Router;
 use super::vigil::Vigil;
@@ -81,6 +82,8 @@ pub(super) struct Worker {
     alarm_is_early: bool,
     vigil: Vigil,
     mail: Receiver<Command>,
+    /// Live snapshots in the making, the oldest first.
+    asked: VecDeque<Asked>,
     outbox: Outbox,
     connections: Connections,
     router: Router,
@@ -136,6 +139,7 @@ impl Worker {
             alarm_is_early: false,
             vigil: Vigil::of(&common.plan.load, common.processor),
             mail,
+            asked: VecDeque::new(),
             outbox: Outbox::new(common.events.clone()),
             connections: Connections::new(Arc::clone(&common), access, seat, connections),
             load: Load::none(Arc::clone(&common.trial)),
@@ -209,6 +213,8 @@ impl Worker {
         if self.now >= self.next_tick || self.connections.is_soon() {
             self.tick();
         }
+        // A slice of one, so that the next turn comes soon.
+        self.continue_snapshot();
         Ok(())
     }
 
@@ -217,7 +223,7 @@ impl Worker {
         let (of_load, is_request) = self.load.next(self.now);
         let mut next = self.next_tick.min(of_load);
         self.alarm_is_early = is_request && of_load < self.next_tick;
-        if next <= self.now || !self.again.is_empty() {
+        if next <= self.now || !self.again.is_empty() || !self.asked.is_empty() {
             return Ok(Wait::NotAtAll);
         }
         if self.alarm_is_early {

@@ -340,14 +340,13 @@ impl Recording {
         }
     }
 
-    /// The sum of all operations. Runs in the worker during its load, so it adds only the buckets in use.
+    /// The sum of all operations.
     fn whole(&self) -> OperationRecord {
-        let [only] = &self.operations[..] else {
-            let mut whole = OperationRecord::new(self.lateness.is_some());
-            self.operations.iter().for_each(|record| whole.absorb_used(record));
-            return whole;
-        };
-        only.clone()
+        let mut whole = OperationRecord::new(self.lateness.is_some());
+        for record in &self.operations {
+            whole.absorb_used(record);
+        }
+        whole
     }
 
     fn absorb(&mut self, other: Self) {
@@ -369,14 +368,17 @@ impl Recording {
 }
 
 impl OperationRecord {
-    /// Like [`Self::absorb`], for a record of the same worker, whose used buckets are known from its seconds.
-    fn absorb_used(&mut self, other: &Self) {
+    /// Like [`Self::absorb`], for a record of the same worker, whose used buckets are known from its seconds: it runs in the worker during
+    /// the load, and so adds only these. Returns the number of their ranges.
+    pub(super) fn absorb_used(&mut self, other: &Self) -> usize {
         self.tally.add(&other.tally);
         self.nil_replies += other.nil_replies;
         if other.error_replies.is_some() {
             self.error_replies.get_or_insert_with(RequestCounts::new);
         }
+        let mut ranges = 0;
         for (lowest, highest) in other.second.used() {
+            ranges += 1;
             let add = |mine: Option<&mut RequestCounts>, its: Option<&RequestCounts>| {
                 if let (Some(mine), Some(its)) = (mine, its) {
                     mine.add_range(its, lowest, highest);
@@ -386,6 +388,7 @@ impl OperationRecord {
             add(self.service.as_mut(), other.service.as_ref());
             add(self.error_replies.as_mut(), other.error_replies.as_ref());
         }
+        ranges
     }
 
     fn absorb(&mut self, other: &Self) {

@@ -2,11 +2,10 @@
 //!
 //! Only latencies are recorded twice. Counts are differences of the totals between the end of a second and that of the second before.
 
-use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{Buckets, NodePart, Outcomes, Part, Span};
 
 use super::seconds::SECOND;
-use super::{NodeRecord, NodeSecond, Recording};
+use super::{NodeRecord, NodeSecond, OperationRecord, Recording};
 
 impl Recording {
     /// Sets the start instant, at which the first second begins.
@@ -45,16 +44,30 @@ impl Recording {
 
     /// The counts since the current second began.
     fn present_span(&self) -> Span {
-        let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
-        let before = &self.seconds.before;
-        let parts = self.operations.iter().zip(&before.operations).map(|(operation, before)| Part {
-            counts: since(&self.tally_of(operation), before),
+        let parts = (0..).map_while(|index| self.operation_before(index));
+        let parts = parts.map(|(operation, before)| self.present_part(operation, before)).collect();
+        let nodes = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
+        self.span_of(parts, nodes)
+    }
+
+    /// The operation at `index`, and its counts when the current second began.
+    pub(super) fn operation_before(&self, index: usize) -> Option<(&OperationRecord, &Outcomes)> {
+        self.operations.get(index).zip(self.seconds.before.operations.get(index))
+    }
+
+    /// An operation's part of the current second.
+    pub(super) fn present_part(&self, operation: &OperationRecord, before: &Outcomes) -> Part {
+        Part {
+            counts: Outcomes::of(&self.tally_of(operation)).since(before),
             response: operation.second.response.buckets(),
             service: operation.second.service.buckets(),
             error_replies: operation.second.error_replies.buckets(),
-        });
-        let mut parts: Vec<Part> = parts.collect();
-        let mut nodes: Vec<NodePart> = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
+        }
+    }
+
+    /// The current second with these parts.
+    pub(super) fn span_of(&self, mut parts: Vec<Part>, mut nodes: Vec<NodePart>) -> Span {
+        let before = &self.seconds.before;
         // Seconds of the warm-up have no parts.
         if parts.iter().all(|part| part.counts == Outcomes::default()) {
             parts.clear();
@@ -63,7 +76,7 @@ impl Recording {
         Span {
             second: self.seconds.second,
             seconds: 1,
-            warmup: since(&self.warmup, &before.warmup),
+            warmup: Outcomes::of(&self.warmup).since(&before.warmup),
             sent_bytes: self.sent_bytes - before.sent_bytes,
             received_bytes: self.received_bytes - before.received_bytes,
             parts,
@@ -86,7 +99,7 @@ impl Recording {
 impl NodeRecord {
     /// Its part of the current second, if nodes are counted by the second. A node without requests has one too, because zero is a
     /// measurement.
-    fn present_part(&self) -> Option<NodePart> {
+    pub(super) fn present_part(&self) -> Option<NodePart> {
         let NodeSecond { service, before: (requests, errors) } = self.second.as_ref()?;
         let requests = self.requests - requests;
         Some(NodePart {

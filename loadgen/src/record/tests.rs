@@ -262,6 +262,66 @@ fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
     assert_eq!(found.map(|histogram| (histogram.len(), histogram.max() < 2_000_000)), [(2, true); 2]);
 }
 
+/// A report made in slices, with `between` called after each, and the number of slices.
+fn sliced(recording: &mut Recording, mut between: impl FnMut(&mut Recording, u32)) -> (WorkerReport, u32) {
+    let (mut draft, mut slices) = (recording.draft(0), 0);
+    while !draft.is_whole() {
+        recording.sketch(&mut draft);
+        slices += 1;
+        between(recording, slices);
+    }
+    let (summary, seconds) = draft.finish();
+    (WorkerReport { recording: summary, seconds, ..report(recording.clone()) }, slices)
+}
+
+/// A worker sends between the slices, so what was copied first is older than what is copied last.
+#[test]
+fn a_live_summary_in_slices_is_sound_whatever_is_counted_meanwhile() {
+    let mut plan = plan(true);
+    plan.workload.operations = (0..64).map(|index| Operation::of(&format!("o{index}"), 1, "PING")).collect();
+    let mut recording = Recording::new(&plan);
+    recording.name_node(0, "x", "x:6379");
+    recording.begin(0);
+    let count = |recording: &mut Recording, latency: u64| {
+        for operation in 0..64 {
+            recording.scheduled(Measured, operation, 3);
+            succeed(recording, operation, 0, latency, false);
+            recording.failed(Measured, &completion(operation, 0, latency), true);
+            recording.error("ERR", || "message".into());
+            recording.unsent(Measured, operation, Unsent::NoRoom);
+            recording.wrote(7);
+            recording.wrote_of(operation, 5);
+            recording.read(9, true);
+            recording.read_of(operation, 4);
+        }
+    };
+    let succeeded = |snapshot: &Snapshot| snapshot.total.succeeded;
+    for second in 0..4 {
+        recording.come_to(second * seconds::SECOND);
+        count(&mut recording, 1_000_000 << second);
+    }
+    let at_once = WorkerReport { seconds: recording.seconds_since(0), ..report(recording.summary(Detail::Live)) };
+    let at_once = merged(vec![at_once], Detail::Live);
+    let (quiet, slices) = sliced(&mut recording, |_, _| {});
+    assert!(slices > 10, "{slices} slices of 64 operations");
+    assert_eq!(merged(vec![quiet], Detail::Live), at_once);
+
+    let (busy, _) = sliced(&mut recording, |recording, slice| count(recording, u64::from(slice) * 1_000));
+    let busy = merged(vec![busy], Detail::Live);
+    assert_eq!(busy.check(), Ok(()), "the sum over all seconds is the total");
+    assert!(succeeded(&busy) > succeeded(&at_once));
+
+    // A second ends after every slice, but not without end.
+    let (restarted, slices) = sliced(&mut recording, |recording, slice| {
+        recording.come_to((4 + u64::from(slice)) * seconds::SECOND);
+        count(recording, 2_000);
+    });
+    assert_eq!(slices, 3);
+    let restarted = merged(vec![restarted], Detail::Live);
+    assert_eq!(restarted.check(), Ok(()));
+    assert_eq!(restarted.timeline.spans.last().map(Span::end), Some(7), "the second of the last copy");
+}
+
 #[test]
 fn a_second_is_complete_once_no_worker_counts_in_it() {
     let worker = |stage, complete| {

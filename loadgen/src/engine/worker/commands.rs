@@ -13,7 +13,7 @@ use crate::engine::api::EngineEvent;
 use crate::engine::kind::Kind;
 use crate::engine::links::Links;
 use crate::engine::load::Load;
-use crate::engine::mailbox::Command;
+use crate::engine::mailbox::{Asked, Command};
 use crate::engine::together::Together;
 use crate::record::{Recording, Traced, WorkerReport};
 use crate::sys;
@@ -33,6 +33,18 @@ impl Worker {
     }
 
     fn obey(&mut self, command: Command) {
+        if matches!(
+            command,
+            Command::Preload(_)
+                | Command::Start { .. }
+                | Command::Abort
+                | Command::Rearm
+                | Command::Disconnect { .. }
+                | Command::Snapshot { detail: Detail::Full, .. }
+        ) {
+            // Snapshots asked for before are of the load before.
+            while self.continue_snapshot() {}
+        }
         match command {
             Command::Connect => self.connections.connect(self.now),
             Command::Preload(together) => self.start_preload(together),
@@ -65,8 +77,11 @@ impl Worker {
             }
             Command::Topology(topology) => self.update_topology(&topology),
             Command::Access(access) => self.connections.use_access(access),
+            Command::Snapshot { detail: Detail::Live, from, answer } => {
+                self.asked.push_back(Asked { from, answer, begun: None });
+            }
             // A failed send means that the caller has given up.
-            Command::Snapshot { detail, from, answer } => drop(answer.send(Box::new(self.report(detail, from)))),
+            Command::Snapshot { detail: Detail::Full, from, answer } => drop(answer.send(Box::new(self.report(from)))),
         }
     }
 
@@ -203,27 +218,66 @@ impl Worker {
         }
     }
 
-    fn report(&mut self, detail: Detail, from: u32) -> WorkerReport {
+    /// Everything, at once: it is asked for after the load.
+    fn report(&mut self, from: u32) -> WorkerReport {
+        self.come_to_now();
+        let report = WorkerReport {
+            recording: self.recording.summary(Detail::Full),
+            seconds: self.recording.seconds_since(from),
+            slots: self.router.slot_counts(),
+            replicas: self.router.nodes().iter().map(|node| node.replica).collect(),
+            ..self.report_of_connections()
+        };
+        self.report_of_load(report)
+    }
+
+    /// Makes a slice of the oldest live snapshot, during which nothing is sent. Returns whether there is one.
+    pub(super) fn continue_snapshot(&mut self) -> bool {
+        let Some(mut asked) = self.asked.pop_front() else { return false };
+        self.come_to_now();
+        asked.begun = match asked.begun.take() {
+            Some((draft, report, stage)) if stage == self.load.stage && draft.is_whole() => {
+                let (recording, seconds) = draft.finish();
+                let report = self.report_of_load(WorkerReport { recording, seconds, ..report });
+                // A failed send means that the caller has given up.
+                let _ = asked.answer.send(Box::new(report));
+                return true;
+            }
+            Some((mut draft, report, stage)) if stage == self.load.stage => {
+                self.recording.sketch(&mut draft);
+                Some((draft, report, stage))
+            }
+            // At its end a load has an outcome for every request, which an earlier copy does not have.
+            _ => Some((self.recording.draft(asked.from), self.report_of_connections(), self.load.stage)),
+        };
+        self.asked.push_front(asked);
+        true
+    }
+
+    fn come_to_now(&mut self) {
         self.now = sys::monotonic_nanoseconds();
         self.recording.come_to(self.now);
+    }
+
+    fn report_of_connections(&self) -> WorkerReport {
         let (outages, outages_left_out) = self.router.told_outages(self.now);
-        let report = WorkerReport {
-            taken_nanoseconds: self.now,
-            recording: self.recording.summary(detail),
-            seconds: self.recording.seconds_since(from),
+        WorkerReport {
             preloaded_keys: self.preloaded.keys,
             preload_commands: self.preloaded.commands,
             receive_delay: self.connections.receive_delay(),
             reconnects: self.connections.reconnects(),
             churn: self.connections.churn(),
             cache: self.caching.as_ref().map(|caching| caching.record().clone()),
-            slots: self.router.slot_counts(),
             verification: self.checker.as_ref().map(|checker| checker.verifier.found().clone()),
-            replicas: self.router.nodes().iter().map(|node| node.replica).collect(),
             outages,
             outages_left_out,
             ..WorkerReport::default()
-        };
+        }
+    }
+
+    /// Adds the load to `report`, which is of now.
+    fn report_of_load(&self, report: WorkerReport) -> WorkerReport {
+        let report = WorkerReport { taken_nanoseconds: self.now, ..report };
         self.load.report(&self.connections, self.now, &self.run_queue, report)
     }
 }

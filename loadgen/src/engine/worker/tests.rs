@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicU32;
 
-use tokio::sync::mpsc;
+use redisbench_wire::Detail;
+use tokio::sync::{mpsc, oneshot};
 
 use super::*;
 
@@ -58,4 +59,22 @@ fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
         }
     }
     panic!("the connection seems to be there");
+}
+
+/// Requests are sent and received in every turn.
+#[test]
+fn a_live_snapshot_takes_several_turns() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (mailbox, mail) = std::sync::mpsc::sync_channel(1);
+    let mut worker = worker(&listener, mail);
+    let (answer, mut answered) = oneshot::channel();
+    mailbox.send(Command::Snapshot { detail: Detail::Live, from: 0, answer }).unwrap();
+    worker.read_mail();
+    let (mut events, mut turns) = (vec![Event { events: 0, u64: 0 }; EVENTS], 0);
+    while answered.try_recv().is_err() {
+        worker.turn(&mut events).unwrap();
+        turns += 1;
+        assert!(turns < 100, "no answer");
+    }
+    assert!(turns > 2, "{turns} turns");
 }

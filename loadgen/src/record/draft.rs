@@ -1,0 +1,122 @@
+//! A live summary that is made in slices, so that no request waits for all of it.
+//!
+//! Counts continue between two slices, so whatever must agree is copied in one: an operation's counts with its histograms and its part of
+//! the current second. A sum is never older than its parts. The end of a second begins the summary again.
+
+use redisbench_wire::limits;
+use redisbench_wire::timeline::{BUCKETS, NodePart, Part, Span};
+
+use super::{OperationRecord, Recording};
+
+/// The most that a slice copies before it ends, in buckets: some 30 µs. One operation with many latencies may exceed it.
+const SLICE: usize = 1 << 14;
+
+/// What it costs to copy an operation's or a node's part of a second, in buckets.
+const PART: usize = 200;
+
+/// A coarse bucket spans this many buckets at most.
+const FINE: usize = 32;
+
+/// A live summary in the making, with seconds.
+#[derive(Debug)]
+pub struct Draft {
+    /// The first second to report.
+    from: u32,
+    /// How often it was begun again.
+    restarts: u32,
+    /// The second in which it was begun.
+    second: u32,
+    /// All operations together, once the draft is whole.
+    summary: Recording,
+    spans: Vec<Span>,
+    /// The size of the spans.
+    weight: usize,
+    /// Nodes that were looked at.
+    nodes: usize,
+    node_parts: Vec<NodePart>,
+    parts: Vec<Part>,
+    /// The first incomplete second, once the draft is whole.
+    complete: Option<u32>,
+}
+
+impl Draft {
+    /// Returns whether nothing is missing.
+    pub fn is_whole(&self) -> bool {
+        self.complete.is_some()
+    }
+
+    /// The summary, its seconds, and the first incomplete one.
+    pub fn finish(self) -> (Recording, (Vec<Span>, u32)) {
+        (self.summary, (self.spans, self.complete.unwrap_or_default()))
+    }
+}
+
+impl Recording {
+    /// Begins a live summary, with the seconds from `from` on.
+    pub fn draft(&self, from: u32) -> Draft {
+        let summary = Self {
+            operations: vec![OperationRecord::new(self.lateness.is_some())],
+            node_seconds: self.node_seconds,
+            // The kinds are parts of all errors, which are copied later.
+            errors: self.errors.clone(),
+            ..Self::default()
+        };
+        Draft {
+            from,
+            restarts: 0,
+            second: self.seconds.second,
+            summary,
+            spans: Vec::new(),
+            weight: 0,
+            nodes: 0,
+            node_parts: Vec::new(),
+            parts: Vec::new(),
+            complete: None,
+        }
+    }
+
+    /// Adds a slice to `draft`. Seconds that end while it is made begin it again; after the second time it is made at once.
+    pub fn sketch(&self, draft: &mut Draft) {
+        if draft.second != self.seconds.second && !draft.is_whole() {
+            *draft = Draft { restarts: draft.restarts + 1, ..self.draft(draft.from) };
+        }
+        let mut left = if draft.restarts > 1 { usize::MAX } else { SLICE };
+        while left > 0 && !draft.is_whole() {
+            left = left.saturating_sub(self.copy_next(draft));
+        }
+    }
+
+    /// Copies the next part. Returns what it cost, in buckets.
+    fn copy_next(&self, draft: &mut Draft) -> usize {
+        // More than an answer holds is left out, and then also the current second.
+        let fits = draft.weight <= limits::TIMELINE_BYTES;
+        if fits && let Some(span) = self.seconds.history.since(draft.from).nth(draft.spans.len()) {
+            draft.weight += span.weight();
+            draft.spans.push(span.clone());
+            return PART * (1 + span.parts.len() + span.nodes.len());
+        }
+        // Before the operations, because a node's requests are part of theirs.
+        if let Some(node) = self.nodes.as_ref().and_then(|nodes| nodes.get(draft.nodes)) {
+            draft.nodes += 1;
+            let part = node.present_part();
+            let cost = if part.is_some() { PART + 2 * BUCKETS } else { 1 };
+            draft.node_parts.extend(part);
+            return cost;
+        }
+        if let Some((operation, before)) = self.operation_before(draft.parts.len()) {
+            draft.parts.push(self.present_part(operation, before));
+            let ranges = draft.summary.operations.iter_mut().map(|whole| whole.absorb_used(operation)).sum::<usize>();
+            return PART + 6 * BUCKETS + 2 * FINE * ranges;
+        }
+        // After the operations, because their bytes are part of these.
+        let (parts, nodes) = (std::mem::take(&mut draft.parts), std::mem::take(&mut draft.node_parts));
+        let present = self.span_of(parts, nodes);
+        if fits && present.end() > draft.from && !present.is_empty() {
+            draft.spans.push(present);
+        }
+        draft.summary.warmup = self.warmup;
+        (draft.summary.sent_bytes, draft.summary.received_bytes) = (self.sent_bytes, self.received_bytes);
+        draft.complete = Some(self.seconds.history.complete());
+        PART
+    }
+}
