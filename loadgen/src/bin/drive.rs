@@ -13,12 +13,13 @@ use clap::Parser;
 use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan, Values};
 use redisbench_wire::{Detail, plan as wire_plan};
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::time::{Interval, interval};
 
 const SECOND: u64 = 1_000_000_000;
 /// How long a server may be out of reach.
@@ -57,6 +58,40 @@ struct Options {
     /// Worker threads.
     #[arg(long, default_value_t = 1)]
     workers: usize,
+    /// Bytes of a value that SET writes.
+    #[arg(long, default_value_t = 100)]
+    value_bytes: u32,
+    /// Number of keys.
+    #[arg(long, default_value_t = 100_000)]
+    keys: u64,
+    /// Live snapshots per second of the load.
+    #[arg(long, default_value_t = 0)]
+    snapshots: u32,
+    /// Live snapshots after the load.
+    #[arg(long, default_value_t = 0)]
+    snapshots_at_end: u32,
+}
+
+/// Takes live snapshots, each with the seconds since the one before.
+#[derive(Debug, Default)]
+struct Live {
+    timer: Option<Interval>,
+    from: u32,
+}
+
+impl Live {
+    /// Waits until a snapshot is due.
+    async fn due(&mut self) {
+        match &mut self.timer {
+            Some(timer) => _ = timer.tick().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn take(&mut self, engine: &Engine) -> anyhow::Result<()> {
+        self.from = engine.snapshot_since(Detail::Live, self.from).await?.timeline.complete;
+        Ok(())
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -67,14 +102,25 @@ async fn main() -> anyhow::Result<()> {
     config.access.tls = options.tls_ca.as_deref().map(tls).transpose()?;
     let engine = Engine::spawn(config, sender)?;
     engine.connect()?;
-    let (mut prepared, mut failing) = (false, None);
-    while let Some(event) = events.recv().await {
+    let (mut prepared, mut failing, mut live) = (false, None, Live::default());
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = live.due() => {
+                live.take(&engine).await?;
+                continue;
+            }
+        };
+        let Some(event) = event else { break };
         match event {
             // Every worker may tell of it.
             EngineEvent::Connected { ready, wanted } if ready == wanted && !std::mem::replace(&mut prepared, true) => {
                 engine.preload()?;
             }
-            EngineEvent::Preloaded { .. } => engine.start(monotonic_nanoseconds() + SECOND / 10, 1)?,
+            EngineEvent::Preloaded { .. } => {
+                engine.start(monotonic_nanoseconds() + SECOND / 10, 1)?;
+                live.timer = Duration::from_secs(1).checked_div(options.snapshots).map(interval);
+            }
             EngineEvent::Connected { .. } | EngineEvent::PreloadProgress { .. } => failing = None,
             // The engine tries for ever: whoever has it decides how long.
             EngineEvent::ConnectFailed { message, .. } => {
@@ -85,6 +131,9 @@ async fn main() -> anyhow::Result<()> {
             EngineEvent::Finished { .. } => break,
             other => println!("{other:?}"),
         }
+    }
+    for _ in 0..options.snapshots_at_end {
+        live.take(&engine).await?;
     }
     let snapshot = engine.snapshot(Detail::Full).await?;
     drop(engine);
@@ -111,9 +160,11 @@ async fn main() -> anyhow::Result<()> {
     if let Some(lateness) = &snapshot.latency.lateness {
         let lateness = lateness.decode(Kind::Request).context("failed to read our own histogram")?;
         println!(
-            "sent late by: p50 {} us, p99 {} us",
+            "sent late by: p50 {} us, p99 {} us, p99.99 {} us, longest {} us",
             lateness.value_at_quantile(0.5) / 1000,
-            lateness.value_at_quantile(0.99) / 1000
+            lateness.value_at_quantile(0.99) / 1000,
+            lateness.value_at_quantile(0.9999) / 1000,
+            lateness.max() / 1000,
         );
     }
     Ok(())
@@ -164,7 +215,14 @@ fn plan(options: &Options) -> TrialPlan {
         plan.target.topology = wire_plan::Topology::Cluster;
     }
     plan.workload.operations = operations.into_iter().filter(|operation| operation.weight > 0).collect();
-    plan.workload.keys =
-        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform, tags: None };
+    plan.workload.keys = Keys {
+        prefix: "key:".into(),
+        start: 0,
+        count: options.keys,
+        width: 12,
+        pattern: KeyPattern::Uniform,
+        tags: None,
+    };
+    plan.workload.values = Values::fixed(options.value_bytes);
     plan
 }

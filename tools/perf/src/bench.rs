@@ -54,9 +54,13 @@ pub struct Ended {
 impl Bench {
     /// `base` requests, scaled by the length of this measurement.
     pub fn requests(&self, base: u64) -> u64 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be above 0")]
-        let scaled = (base as f64 * self.length) as u64;
-        scaled.max(1000)
+        self.scaled(base).max(1000)
+    }
+
+    /// `base` scaled by the length of this measurement.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be above 0")]
+    pub fn scaled(&self, base: u64) -> u64 {
+        (base as f64 * self.length) as u64
     }
 
     /// A command of the words of `line`, as a shell splits them, on the processors `cpus` (in taskset's format). Our own

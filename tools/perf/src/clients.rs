@@ -7,6 +7,9 @@ use anyhow::Context as _;
 use crate::bench::Bench;
 use crate::servers::{KEYS, Kind, Servers};
 
+/// Bytes of a value.
+const VALUE: u32 = 100;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Ours,
@@ -26,6 +29,11 @@ pub struct Load {
     /// Requests per second and the pacing grid in microseconds; none is a closed loop. Not for redis-benchmark.
     pub rate: Option<(u64, u64)>,
     pub workers: usize,
+    /// The rest is only for ours: bytes of a value, the number of keys, and live snapshots per second of the load and after it.
+    pub value_bytes: u32,
+    pub keys: u32,
+    pub snapshots: u32,
+    pub snapshots_at_end: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +51,18 @@ pub struct Cost {
 impl Load {
     /// A closed loop of 50 connections.
     pub fn closed(operation: &'static str, pipeline: u32, requests: u64) -> Self {
-        Self { operation, connections: 50, pipeline, requests, rate: None, workers: 1 }
+        Self {
+            operation,
+            connections: 50,
+            pipeline,
+            requests,
+            rate: None,
+            workers: 1,
+            value_bytes: VALUE,
+            keys: KEYS,
+            snapshots: 0,
+            snapshots_at_end: 0,
+        }
     }
 }
 
@@ -57,7 +76,7 @@ impl Client {
     }
 
     pub fn line(self, servers: &Servers, load: &Load) -> String {
-        let Load { operation, connections, pipeline, requests, rate, workers } = *load;
+        let Load { operation, connections, pipeline, requests, rate, workers, .. } = *load;
         let certificate = &servers.certificate;
         let tls = |options: String| if servers.kind == Kind::Tls { options } else { String::new() };
         let rate = rate.map_or_else(String::new, |(rate, grid)| format!(" --rate {rate} --grid {grid}"));
@@ -66,12 +85,21 @@ impl Client {
             Self::Ours => {
                 let get = if operation == "get" { 100 } else { 0 };
                 let tls = tls(format!(" --tls-ca {certificate}"));
-                format!("redisbench-drive {} {ours} --get {get} --workers {workers}{rate}{tls}", servers.addresses())
+                let options = [
+                    ("value-bytes", load.value_bytes, VALUE),
+                    ("keys", load.keys, KEYS),
+                    ("snapshots", load.snapshots, 0),
+                    ("snapshots-at-end", load.snapshots_at_end, 0),
+                ];
+                let others = options.into_iter().filter(|(_, value, default)| value != default);
+                let others: String = others.map(|(name, value, _)| format!(" --{name} {value}")).collect();
+                let addresses = servers.addresses();
+                format!("redisbench-drive {addresses} {ours} --get {get} --workers {workers}{rate}{tls}{others}")
             }
             Self::RedisBenchmark => {
                 let tls = tls(format!(" --tls --sni localhost --cacert {certificate}"));
                 let (port, load) = (servers.port(), format!("-c {connections} -P {pipeline} -n {requests}"));
-                format!("redis-benchmark -h 127.0.0.1 -p {port} {load} -r {KEYS} -d 100 -t {operation} -q{tls}")
+                format!("redis-benchmark -h 127.0.0.1 -p {port} {load} -r {KEYS} -d {VALUE} -t {operation} -q{tls}")
             }
             Self::Floor => {
                 let keys: String = servers.keys().iter().map(|key| format!(" --key {key}")).collect();
@@ -114,7 +142,12 @@ impl Client {
 
 /// Writes all keys.
 pub fn preload(bench: &Bench, servers: &Servers) -> anyhow::Result<()> {
-    let line = Client::Ours.line(servers, &Load::closed("get", 16, 1000));
+    preload_for(bench, servers, &Load::closed("get", 16, 1000))
+}
+
+/// Writes the keys that `load` reads.
+pub fn preload_for(bench: &Bench, servers: &Servers, load: &Load) -> anyhow::Result<()> {
+    let line = Client::Ours.line(servers, load);
     bench.run(&format!("{line} --preload")).context("failed to write the keys")?;
     Ok(())
 }

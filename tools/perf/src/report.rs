@@ -64,6 +64,10 @@ const HOW: &str = "\
   with two numbers of requests. The lowest of three counts is used, because a server that waits for its processor only adds
   to the work of a saturated worker. The open loop is behind its schedule (1M/s), so its batches are full too. At lower rates
   they are smaller, and a request costs more.
+- Large values have 4 connections and 4 keys, 4 GiB in each run. The time per byte should hardly depend on the size: caches hold
+  less of a larger value, but no byte is copied more often.
+- The delay by live snapshots is the difference of the lateness of sends between runs with ten snapshots per second and runs
+  without. Client and server share both processors then, because another thread encodes the snapshots.
 - Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
   excludes the kernel's socket buffers.
 ";

@@ -5,9 +5,10 @@ mod exact;
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
+use redisbench_statistics::summary::median;
 
 use crate::bench::Bench;
-use crate::clients::{Client, Cost, Load, preload};
+use crate::clients::{Client, Cost, Load, preload, preload_for};
 use crate::report;
 use crate::rounds::{Rounds, Turn};
 use crate::servers::{Kind, Servers};
@@ -76,11 +77,13 @@ impl Table<'_> {
         self.row(name, "", Some((300.0, 200.0)), |bench| exact::instructions(bench, closed));
         let name = "user instructions per request, GET, P=16, open loop with all histograms";
         self.row(name, "", Some((450.0, 350.0)), |bench| exact::instructions(bench, open));
+        let name = "user instructions per live snapshot, encoded";
+        self.row(name, "", None, |bench| exact::snapshot_instructions(bench, open));
     }
 
     fn others(&mut self) {
         let name = "CPU per request, three-primary cluster against standalone, GET, P=16";
-        self.row(name, "", Some((1.35, 1.15)), cluster_against_standalone);
+        self.row(name, "", Some((1.35, 1.2)), cluster_against_standalone);
         for (pipeline, requests, gate, aim) in [(1, 300_000, 0.9, 0.75), (16, 2_000_000, 0.8, 0.6)] {
             let name = format!("CPU per request against redis-benchmark --tls, redis-server, GET, P={pipeline}");
             let measure = |bench: &Bench| against(bench, Kind::Tls, Load::closed("get", pipeline, requests));
@@ -91,7 +94,7 @@ impl Table<'_> {
             self.row(&name, "KiB", Some((gate, aim)), |bench| memory(bench, pipeline));
         }
         let name = "CPU per request against redis-benchmark, redis-server, GET, P=1, 10,000 connections";
-        self.row(name, "", Some((0.55, 0.45)), many_connections);
+        self.row(name, "", Some((0.6, 0.55)), many_connections);
         for (grid, label, gate, aim) in [(250, "250 µs", 15.0, 9.0), (1000, "1 ms", 7.0, 3.0)] {
             for pipeline in [1, 16] {
                 let name = format!("CPU per request, open loop at 20k/s on a grid of {label}, GET, P={pipeline}");
@@ -99,6 +102,27 @@ impl Table<'_> {
             }
         }
         self.row("CPU per request, two workers against one, null server, GET, P=16", "", None, two_workers);
+        for operation in ["set", "get"] {
+            for mebibytes in [4, 16] {
+                let operation_name = operation.to_uppercase();
+                let name = format!("CPU per byte, values of {mebibytes} MiB against 1 MiB, {operation_name}, P=1");
+                self.row(&name, "", Some((2.0, 1.25)), |bench| large_values(bench, operation, mebibytes));
+            }
+        }
+        self.live_snapshots();
+    }
+
+    /// Both figures are from the same runs.
+    fn live_snapshots(&mut self) {
+        let mut both = None;
+        for (at, figure, limits) in [(0, "p99.99", Some((100.0, 50.0))), (1, "longest", None)] {
+            let name =
+                format!("live snapshots: longest delay of a send, open loop at 20k/s, {figure} beyond that without");
+            self.row(&name, "µs", limits, |bench| {
+                let both = both.get_or_insert_with(|| with_snapshots(bench).map_err(|error| format!("{error:#}")));
+                both.as_ref().map(|both: &[Measured; 2]| both[at].clone()).map_err(|error| anyhow::anyhow!("{error}"))
+            });
+        }
     }
 }
 
@@ -213,4 +237,78 @@ fn two_workers(bench: &Bench) -> anyhow::Result<Measured> {
     let mut measured = Rounds::run(&bench, &turns)?.measured(Some(1), None);
     let _ = write!(measured.detail, "; {note}");
     Ok(measured)
+}
+
+/// CPU time per byte with values of `mebibytes`, as a ratio to values of 1 MiB. If a value were copied again for every piece that a
+/// socket takes or gives, the time would grow with the square of its size.
+fn large_values(bench: &Bench, operation: &'static str, mebibytes: u32) -> anyhow::Result<Measured> {
+    /// MiB of values in a run.
+    const ALL: u64 = 4096;
+    let load = |mebibytes: u32| Load {
+        connections: 4,
+        value_bytes: mebibytes << 20,
+        keys: 4,
+        ..Load::closed(operation, 1, (bench.scaled(ALL) / u64::from(mebibytes)).max(8))
+    };
+    let start = |mebibytes: u32| {
+        let servers = Servers::start(bench, Kind::Redis)?;
+        preload_for(bench, &servers, &Load { requests: 8, ..load(mebibytes) })?;
+        anyhow::Ok(servers)
+    };
+    let (large, small) = (start(mebibytes)?, start(1)?);
+    let turns = [("large", Client::Ours, &large, load(mebibytes)), ("1 MiB", Client::Ours, &small, load(1))];
+    let mut measured = Rounds::run(bench, &turns)?.measured(Some(1), None);
+    measured.samples.iter_mut().for_each(|ratio| *ratio /= f64::from(mebibytes));
+    Ok(measured)
+}
+
+/// How much later requests are sent with ten live snapshots per second than without, in microseconds: p99.99, and the longest.
+fn with_snapshots(bench: &Bench) -> anyhow::Result<[Measured; 2]> {
+    const RATE: u64 = 20_000;
+    const FIGURES: [&str; 2] = ["p99.99", "longest"];
+    let mut bench = bench.clone();
+    // Snapshots are merged and encoded by another thread than the worker.
+    bench.client_cpu = format!("{},{}", bench.client_cpu, bench.server_cpu);
+    let closed = Load::closed("get", 1, bench.requests(10 * RATE));
+    let servers = loaded(&bench, Kind::Null(1))?;
+    let late = |snapshots| {
+        let load = Load { rate: Some((RATE, 250)), snapshots, ..closed };
+        let output = Client::Ours.cost(&bench, &servers, &load)?.output;
+        let figures = FIGURES.map(|figure| late_by(&output, figure));
+        let [Some(quantile), Some(longest)] = figures else { anyhow::bail!("no lateness reported in: {output}") };
+        anyhow::Ok([quantile, longest])
+    };
+    let mut runs = Vec::new();
+    for _ in 0..bench.pairs {
+        runs.push((late(10)?, late(0)?));
+    }
+    Ok([0, 1].map(|at| {
+        let of = |pick: fn(&([f64; 2], [f64; 2])) -> [f64; 2]| {
+            median(&runs.iter().map(|run| pick(run)[at]).collect::<Vec<_>>())
+        };
+        Measured {
+            samples: runs.iter().map(|(with, without)| with[at] - without[at]).collect(),
+            detail: format!("{:.0} µs with snapshots, {:.0} µs without", of(|run| run.0), of(|run| run.1)),
+            floor: None,
+        }
+    }))
+}
+
+/// A figure of the lateness that ours prints, in microseconds.
+fn late_by(output: &str, figure: &str) -> Option<f64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("sent late by: "))?;
+    let mut figures = line.split(", ").filter_map(|part| part.split_once(' '));
+    figures.find(|(name, _)| *name == figure)?.1.strip_suffix(" us")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_is_read_from_what_ours_prints() {
+        let output = "1 requests\nsent late by: p50 1 us, p99 2 us, p99.99 30 us, longest 400 us\n";
+        let figures = ["p99", "p99.99", "longest", "p75"].map(|figure| late_by(output, figure));
+        assert_eq!(figures, [Some(2.0), Some(30.0), Some(400.0), None]);
+    }
 }

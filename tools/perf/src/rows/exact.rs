@@ -19,7 +19,8 @@ const TIMES: usize = 3;
 /// System calls per 16 requests, of ours and of the floor.
 pub fn system_calls(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
     let calls = |client| {
-        lowest(bench, client, load, f64::from(PIPELINE), "strace -f -c", |output| {
+        let (loads, share) = (REQUESTS.map(|requests| Load { requests, ..load }), per_request(f64::from(PIPELINE)));
+        lowest(bench, client, loads, share, "strace -f -c", |output| {
             // % time, seconds, microseconds per call, calls.
             output.lines().rfind(|line| line.ends_with(" total"))?.split_whitespace().nth(3)
         })
@@ -30,31 +31,55 @@ pub fn system_calls(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
     Ok(Measured { detail, floor: Some(Floor { ratios, instead: floor.samples }), ..ours })
 }
 
-/// User instructions per request of ours.
-pub fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
-    let callgrind = "valgrind --tool=callgrind --callgrind-out-file=/dev/null";
-    lowest(bench, Client::Ours, load, 1.0, callgrind, |output| {
-        output.split("Collected : ").nth(1)?.split_whitespace().next()
-    })
+const CALLGRIND: &str = "valgrind --tool=callgrind --callgrind-out-file=/dev/null";
+
+/// The count in the output of callgrind.
+fn collected(output: &str) -> Option<&str> {
+    output.split("Collected : ").nth(1)?.split_whitespace().next()
 }
 
-/// The lowest increase of the count for `batch` additional requests. `counted` finds the count in the output of `tool`.
+/// User instructions per request of ours.
+pub fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
+    lowest(
+        bench,
+        Client::Ours,
+        REQUESTS.map(|requests| Load { requests, ..load }),
+        per_request(1.0),
+        CALLGRIND,
+        collected,
+    )
+}
+
+/// User instructions per live snapshot, of the worker and of the thread that merges and encodes it, after a load with all histograms.
+pub fn snapshot_instructions(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
+    const SNAPSHOTS: [u32; 2] = [10, 60];
+    let [fewer, more] = SNAPSHOTS;
+    let loads = SNAPSHOTS.map(|snapshots_at_end| Load { requests: REQUESTS[0], snapshots_at_end, ..load });
+    lowest(bench, Client::Ours, loads, 1.0 / f64::from(more - fewer), CALLGRIND, collected)
+}
+
+/// The share of `batch` requests in the difference between two loads.
+fn per_request(batch: f64) -> f64 {
+    let [fewer, more] = REQUESTS;
+    batch / (more - fewer) as f64
+}
+
+/// The lowest increase of the count from the first load to the second, times `share`. `counted` finds the count in the output of `tool`.
 fn lowest(
     bench: &Bench,
     client: Client,
-    load: Load,
-    batch: f64,
+    [fewer, more]: [Load; 2],
+    share: f64,
     tool: &str,
     counted: fn(&str) -> Option<&str>,
 ) -> anyhow::Result<Measured> {
     let servers = Servers::start(bench, Kind::Null(1))?;
-    let count = |requests| {
-        let output = bench.run(&format!("{tool} {}", client.line(&servers, &Load { requests, ..load })))?.output;
+    let count = |load| {
+        let output = bench.run(&format!("{tool} {}", client.line(&servers, load)))?.output;
         let count = counted(&output).and_then(|count| count.parse::<f64>().ok());
         count.with_context(|| format!("no count from {tool}: {output}"))
     };
-    let [fewer, more] = REQUESTS;
-    let marginal = |_| Ok((count(more)? - count(fewer)?) * batch / (more - fewer) as f64);
+    let marginal = |_| Ok((count(&more)? - count(&fewer)?) * share);
     let counts = (0..TIMES).map(marginal).collect::<anyhow::Result<Vec<f64>>>()?;
     let all: Vec<String> = counts.iter().map(|count| format!("{count:.3}")).collect();
     let lowest = counts.into_iter().fold(f64::INFINITY, f64::min);
