@@ -1,3 +1,5 @@
+mod bounds;
+
 use proptest::prelude::*;
 use redisbench_testkit::api_server::merge;
 use redisbench_wire::plan::Topology;
