@@ -125,7 +125,7 @@ pub async fn cut_off(pods: &Api<Pod>, run: &str, number: u32) -> Result<BTreeMap
     let (shards, addresses): (Vec<u32>, Vec<String>) = places.into_iter().take(number as usize).unzip();
     let set = addresses.join(", ");
     let rules = format!(
-        "table ip scale {{\nchain in {{\ntype filter hook input priority 0;\n\
+        "table ip scale {{\nchain cut {{\ntype filter hook input priority 0;\n\
          ip daddr {{ {set} }} drop\nip saddr {{ {set} }} drop\n}}\n}}\n"
     );
     let status = Command::new("nft").arg(rules).status().context("failed to start nft")?;

@@ -171,6 +171,13 @@ mod tests {
     }
 
     #[test]
+    fn the_plot_beside_the_page_is_that_of_its_rows() {
+        let points = points(include_str!("../../../docs/evidence/scale.md"));
+        assert!(!points.is_empty());
+        assert_eq!(crate::plot::svg(&points), include_str!("../../../docs/evidence/scale.svg"));
+    }
+
+    #[test]
     fn points_are_the_rows_of_one_benchmark() {
         let mut several = measured(40, 0.5);
         several["benchmarks"] = json!(50);
