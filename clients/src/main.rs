@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use redisbench_clients::conformance::ConformanceArguments;
+use redisbench_loadgen::control::driver::Spawn;
 use redisbench_loadgen::program::ShardArguments;
 
 /// The load generator of redisbench for client libraries.
@@ -31,7 +32,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Shard(arguments) => arguments.run(redisbench_clients::spawn),
+        Command::Shard(arguments) => arguments.run(Spawn::new(redisbench_clients::spawn)),
         Command::Conformance(arguments) => arguments.run(),
         Command::Version => match writeln!(io::stdout(), "redisbench-clients {}", env!("CARGO_PKG_VERSION")) {
             Ok(()) => ExitCode::SUCCESS,

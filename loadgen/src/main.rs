@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use redisbench_loadgen::control::{driver, raise_open_files};
+use redisbench_loadgen::control::driver::{self, Spawn};
+use redisbench_loadgen::control::raise_open_files;
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_loadgen::program::{ShardArguments, block_on, terminated, write_addresses};
 
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Command::Shard(arguments) => arguments.run(driver::engine),
+        Command::Shard(arguments) => arguments.run(Spawn::new(driver::engine)),
     }
 }
 

@@ -15,8 +15,41 @@ use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent};
 /// The answer of a driver, once it has one.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
 
-/// Starts the driver of a plan, which then waits for commands. It reports by events, as the engine does.
-pub type Spawn = fn(EngineConfig, mpsc::Sender<EngineEvent>) -> Result<Arc<dyn Driver>, EngineError>;
+/// Starts the driver of a plan.
+type Start = dyn Fn(EngineConfig, mpsc::Sender<EngineEvent>) -> Result<Arc<dyn Driver>, EngineError> + Send + Sync;
+
+/// Starts the drivers of plans.
+#[derive(Clone)]
+pub struct Spawn(Arc<Start>);
+
+impl fmt::Debug for Spawn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Spawn")
+    }
+}
+
+impl Spawn {
+    pub fn new(
+        start: impl Fn(EngineConfig, mpsc::Sender<EngineEvent>) -> Result<Arc<dyn Driver>, EngineError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(start))
+    }
+
+    /// Starts the driver of a plan, which then waits for commands. It reports by events, as the engine does.
+    ///
+    /// # Errors
+    /// Fails if the plan cannot be run or the kernel refuses a thread.
+    pub fn driver(
+        &self,
+        config: EngineConfig,
+        events: mpsc::Sender<EngineEvent>,
+    ) -> Result<Arc<dyn Driver>, EngineError> {
+        (self.0)(config, events)
+    }
+}
 
 /// Connects, preloads, and runs a trial. Commands return at once, and events report their outcome; [`Engine`] says what each means.
 /// Dropping a driver stops its load, closes its connections and joins its threads, which takes some milliseconds.

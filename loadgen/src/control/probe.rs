@@ -48,7 +48,7 @@ fn room(plan: &ShardPlan, connections: u32) -> u64 {
 
 /// Closes the trial's connections and runs the probe at `instant` with the trial's `config`. Returns `None` if the probe failed or was
 /// late.
-pub async fn run(trial: Arc<dyn Driver>, spawn: Spawn, config: EngineConfig, instant: u64) -> Option<Probe> {
+pub async fn run(trial: Arc<dyn Driver>, spawn: &Spawn, config: EngineConfig, instant: u64) -> Option<Probe> {
     let connections = trial.connections();
     trial.disconnect().await.ok()?;
     // The last owner joins the driver's threads, which must not happen on this thread.
@@ -58,7 +58,7 @@ pub async fn run(trial: Arc<dyn Driver>, spawn: Spawn, config: EngineConfig, ins
     let length = Duration::from_nanos(halved.warmup_nanoseconds.saturating_add(plan.measurement.probe_nanoseconds));
     let most = length + Duration::from_nanos(plan.timeouts.request_nanoseconds) + LAST;
     let (sender, mut events) = mpsc::channel(EVENTS);
-    let driver = spawn(EngineConfig { plan: halved.clone(), ..config }, sender).ok()?;
+    let driver = spawn.driver(EngineConfig { plan: halved.clone(), ..config }, sender).ok()?;
     let measured = async {
         driver.connect().ok()?;
         tokio::select! {

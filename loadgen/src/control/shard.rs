@@ -263,7 +263,7 @@ impl Shard {
             host: self.settings.identity.host.clone(),
         };
         self.config = Some(config.clone());
-        match (self.settings.spawn)(config, sender).and_then(|driver| driver.connect().map(|()| driver)) {
+        match self.settings.spawn.driver(config, sender).and_then(|driver| driver.connect().map(|()| driver)) {
             Ok(driver) => {
                 self.driver = Some(driver);
                 self.driver_events = Some(events);
@@ -389,10 +389,10 @@ impl Shard {
         let Some((driver, config)) = self.driver.clone().zip(self.config.clone()) else {
             return self.observe(Event::Probed(None));
         };
-        let spawn = self.settings.spawn;
+        let spawn = self.settings.spawn.clone();
         let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
             // Sending fails if another trial has begun, which needs no probe.
-            let _ = sender.send(probe::run(driver, spawn, config, instant).await).await;
+            let _ = sender.send(probe::run(driver, &spawn, config, instant).await).await;
         };
         // Tracked, so that a drain also waits for the probe's connections.
         self.probing = Some(Background::begin(|work| self.ending.spawn(work), probing));

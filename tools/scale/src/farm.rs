@@ -14,6 +14,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RUN_LABEL;
+use redisbench_loadgen::control::driver::Spawn;
 use redisbench_loadgen::control::{Credential, Identity, Mounts, ProcessLimits, Settings, run};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -92,8 +93,8 @@ impl Farm {
         let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
         // The target has no secrets.
         let mounts = Mounts { targets: PathBuf::new() };
-        let settings =
-            Settings { identity, mounts, data: PathBuf::new(), workers: 1, limits: LIMITS, spawn: driver::spawn };
+        let spawn = Spawn::new(driver::spawn);
+        let settings = Settings { identity, mounts, data: PathBuf::new(), workers: 1, limits: LIMITS, spawn };
         let terminated = CancellationToken::new();
         self.shards.insert(uid, terminated.clone());
         let (pods, name) = (Api::<Pod>::namespaced(self.client.clone(), &namespace(pod)), pod.name_any());
