@@ -11,7 +11,7 @@ use redisbench_wire::plan::ShardPlan;
 use tokio::io::unix::AsyncFd;
 
 use crate::command::Command;
-use crate::library::{CallError, Connections};
+use crate::library::{CallError, Called, Connections};
 
 /// A lane and what its callers share.
 #[derive(Debug)]
@@ -100,14 +100,12 @@ impl Desk {
     /// Makes one call after the other until the load sends no more.
     ///
     /// # Errors
-    /// Fails if the kernel refuses a timer.
+    /// Fails if the kernel refuses a timer, or the library can make no further call.
     pub async fn serve(&self, connections: &Connections) -> io::Result<()> {
         let mut command = Command::new(&self.workload);
         while let Some(call) = self.next().await? {
             command.become_request(&self.workload, call.k, call.operation);
-            let called = monotonic_nanoseconds();
-            let reply = connections.call(&command).await;
-            let completed = monotonic_nanoseconds();
+            let Called { called, completed, reply } = connections.call(&command).await?;
             let outcome = Outcome {
                 called,
                 completed,

@@ -34,7 +34,7 @@ impl Command {
     }
 
     /// Its name and arguments.
-    pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.arguments.iter().map(|argument| &self.room[argument.clone()])
     }
 

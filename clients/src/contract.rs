@@ -26,3 +26,6 @@ pub const WORD_BYTES: usize = 32;
 
 /// The most calls in flight.
 pub const CALLERS: u16 = 10_000;
+
+/// One of this many calls asks for a checksum.
+pub const CHECKSUM_EVERY: u64 = 1_024;

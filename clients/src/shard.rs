@@ -24,7 +24,10 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::caller::Desk;
+use crate::contract::{CALLERS, TO_DRIVER_BYTES};
+use crate::drivers::{Drivers, Socket};
 use crate::library::{Connections, Setup};
+use crate::session::Fault;
 use crate::threads::{self, Threads};
 
 /// Maximum memory for the requests of all callers, in bytes.
@@ -142,6 +145,8 @@ struct Attempt {
     /// Callers that have not finished.
     remaining: AtomicUsize,
     has_ended: AtomicBool,
+    /// Whether a caller has reported why none can continue.
+    has_failed: AtomicBool,
 }
 
 /// The word of a caller that a library's panic ends. Without it, the trial would wait for this caller.
@@ -171,10 +176,10 @@ impl ClientDriver {
     pub fn spawn(
         config: EngineConfig,
         client: Client,
+        drivers: &Drivers,
         events: mpsc::Sender<EngineEvent>,
     ) -> Result<Arc<dyn Driver>, EngineError> {
         let mut plan = config.plan.clone();
-        let setup = Setup::new(&config, client.clone());
         let workload = Workload::of_trial(&plan).map_err(|error| EngineError::BadPlan(error.to_string()))?;
         let workload = Arc::new(workload);
         let callers = plan.concurrency.unwrap_or(plan.connections.saturating_mul(plan.pipeline)).max(1);
@@ -187,8 +192,12 @@ impl ClientDriver {
             )));
         }
         plan.concurrency = Some(callers);
+        let driver = driver_of(&client, drivers, callers, workload.longest()).map_err(EngineError::BadPlan)?;
+        let setup = Setup::new(&config, client.clone(), callers, driver);
         let assembly = Arc::new(Assembly::new(plan.clone(), config.host.clone(), Arc::clone(&config.topology)));
-        let threads = client.threads.min(callers).min(plan.connections).max(1);
+        // A driver has one socket.
+        let threads = if setup.driver.is_some() { 1 } else { client.threads };
+        let threads = threads.min(callers).min(plan.connections).max(1);
         let started = threads::start(client.runtime, threads as usize, &assembly);
         let (runtimes, queues) = started.map_err(EngineError::Start)?;
         let seat = |worker: u32| Seat { shard: plan.shard, shards: plan.shards, worker, workers: threads };
@@ -239,6 +248,24 @@ impl ClientDriver {
     }
 }
 
+/// The driver of a client, if it has one and that can make the calls of its plan.
+fn driver_of(client: &Client, drivers: &Drivers, callers: u32, longest: usize) -> Result<Option<Arc<Socket>>, String> {
+    let Library::Driver { name } = &client.library else { return Ok(None) };
+    if callers > u32::from(CALLERS) {
+        return Err(format!(
+            "{callers} callers in a shard are more than the {CALLERS} of a driver: lower load.connections or load.pipeline, or \
+             raise shards.count"
+        ));
+    }
+    if longest > TO_DRIVER_BYTES / 2 {
+        return Err(format!(
+            "requests of up to {longest} bytes are larger than the {} that a driver gets: lower workload.values.size",
+            TO_DRIVER_BYTES / 2
+        ));
+    }
+    drivers.socket(name).map(Some).map_err(|why| format!("client {}: {why}", client.name))
+}
+
 /// The engine that prepares the target for a client.
 fn of_preload(config: EngineConfig) -> EngineConfig {
     let mut plan = config.plan.with(|plan| plan.client = None);
@@ -286,23 +313,37 @@ impl Shared {
     /// Opens the connections of a place, however often that takes.
     async fn open(self: Arc<Self>, index: usize) {
         let Some(place) = self.seats.get(index) else { return };
+        // First, because a driver has one socket.
+        let before = lock(&place.open).take();
+        if let Some(before) = before {
+            before.close().await;
+        }
         let opened = loop {
             let setup = lock(&self.setup).clone();
             match Connections::open(&setup, place.connections).await {
                 Ok(opened) => break opened,
-                Err(message) => {
+                Err(Fault::Refused(message)) => {
                     let event = EngineEvent::ConnectFailed { reason: ConnectFailure::Broken, message };
                     // The next failure is sent again.
                     let _ = self.events.try_send(event);
                     sleep(PAUSE).await;
                 }
+                Err(Fault::Broken(message)) => return self.fail(&message).await,
             }
         };
-        let before = lock(&place.open).replace(Arc::new(opened));
-        if let Some(before) = before {
-            before.close().await;
+        if let Some((library, process)) = opened.elsewhere() {
+            library.clone_into(&mut lock(&self.setup).version);
+            self.assembly.meter().measure(process);
         }
+        *lock(&place.open) = Some(Arc::new(opened));
         self.connected.change(|state| state.library.0 += u32::try_from(place.connections).unwrap_or(0));
+    }
+
+    /// Fails the trial.
+    async fn fail(&self, why: &str) {
+        let message = format!("client {}: {why}", self.client.name);
+        // Fails only after the shard has dropped its end.
+        let _ = self.events.send(EngineEvent::WorkerFailed { message }).await;
     }
 
     /// Makes calls until the load of `attempt` ends.
@@ -315,9 +356,10 @@ impl Shared {
             None => Err(io::Error::other("the client is not connected")),
         };
         if let Err(error) = served {
-            let message = format!("client {}: {error}", self.client.name);
-            // Fails only after the shard has dropped its end.
-            let _ = self.events.send(EngineEvent::WorkerFailed { message }).await;
+            // All callers fail for the same reason.
+            if !attempt.has_failed.swap(true, Relaxed) {
+                self.fail(&error.to_string()).await;
+            }
             return;
         }
         if attempt.remaining.fetch_sub(1, AcqRel) == 1 {
@@ -353,7 +395,7 @@ impl Shared {
     /// What the load has used, once it has ended.
     fn usage(&self) -> Option<ClientUsage> {
         let measured = self.assembly.meter().usage()?;
-        let version = lock(&self.setup).version().to_owned();
+        let version = lock(&self.setup).version.clone();
         Some(ClientUsage { version, connections: self.wanted, callers: self.callers, ..measured })
     }
 }

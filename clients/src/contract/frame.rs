@@ -136,6 +136,18 @@ pub enum FromDriver {
     Bye,
 }
 
+impl FromDriver {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Hello(_) => Kind::Hello,
+            Self::Ready(_) => Kind::Ready,
+            Self::Failed(_) => Kind::Failed,
+            Self::Done(_) => Kind::Done,
+            Self::Bye => Kind::Bye,
+        }
+    }
+}
+
 /// Why bytes of a driver break the contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
@@ -302,6 +314,16 @@ impl<'a> Calls<'a> {
     pub fn begin(out: &'a mut Vec<u8>) -> Self {
         let at = begin(out, Kind::Call);
         Self { out, at }
+    }
+
+    /// Continues the frame that begins at `at`, and with which `out` ends.
+    pub fn resume(out: &'a mut Vec<u8>, at: usize) -> Self {
+        Self { out, at }
+    }
+
+    /// Leaves the frame open for [`Self::resume`]. Returns where it begins.
+    pub fn pause(self) -> usize {
+        self.at
     }
 
     /// Adds a call, with a checksum of its reply if asked for. Returns the frame's bytes so far.

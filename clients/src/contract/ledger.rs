@@ -57,6 +57,14 @@ impl<T> Ledger<T> {
         self.callers.len() - self.free.len()
     }
 
+    /// The call that has been in flight the longest, and when it was sent.
+    pub fn oldest(&self) -> Option<(u64, u64)> {
+        let places = (0_u64..).zip(&self.callers);
+        let in_flight =
+            places.filter_map(|(caller, place)| Some((place.calls << CALLER_BITS | caller, place.call.as_ref()?.sent)));
+        in_flight.min_by_key(|(_, sent)| *sent)
+    }
+
     /// Begins a call at `sent`. Returns its id, or nothing if no caller is free.
     pub fn begin(&mut self, sent: u64, checksum: bool, call: T) -> Option<u64> {
         let caller = self.free.pop()?;
@@ -111,11 +119,13 @@ mod tests {
         let ids: Vec<u64> = (0..2).filter_map(|call| ledger.begin(10, false, call)).collect();
         assert_eq!((ledger.begin(10, false, 2), ledger.in_flight()), (None, 2));
         assert_eq!(ledger.end(&outcome(ids[1], 10, 12), 13), Ok(1));
+        assert_eq!(ledger.oldest(), Some((ids[0], 10)));
         let again = ledger.begin(14, false, 3).unwrap();
         assert!(!ids.contains(&again));
         assert_eq!(ledger.end(&outcome(ids[1], 14, 15), 16), Err(LedgerError::Twice(ids[1])));
         assert_eq!(ledger.end(&outcome(again, 14, 15), 16), Ok(3));
         assert_eq!(ledger.abandon().collect::<Vec<_>>(), [0]);
+        assert_eq!(ledger.oldest(), None);
     }
 
     #[test]

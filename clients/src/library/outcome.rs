@@ -9,10 +9,20 @@ pub struct Reply {
     pub bytes: usize,
 }
 
+/// A call that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// When the library was called, on the monotonic clock.
+    pub called: u64,
+    /// When it returned.
+    pub completed: u64,
+    pub reply: Result<Reply, CallError>,
+}
+
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// `Timeout`, `ConnectionReset`, or the first word of the server's error.
+    /// `Timeout`, `ConnectionReset`, `Library`, or the first word of the server's error.
     pub kind: String,
     pub message: String,
     /// Whether the server replied with it.
@@ -28,6 +38,12 @@ impl CallError {
 
     pub fn connection(message: impl Into<String>) -> Self {
         Self { kind: "ConnectionReset".into(), message: message.into(), answered: false, sent: true }
+    }
+
+    /// The library refused the call, for the reason that `word` names.
+    pub fn library(word: &str) -> Self {
+        let message = format!("the library refused the call: {word}");
+        Self { kind: "Library".into(), message, answered: false, sent: false }
     }
 
     /// The same for a request that got no connection.

@@ -1,15 +1,24 @@
 //! What a library needs to connect.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::NodeAddress;
 use redisbench_loadgen::engine::{Access, EngineConfig, Handshake, Login, Tls};
 use redisbench_wire::plan::{Client, Library, Operation, Part, Protocol, ReadFrom, Target};
 
+use crate::drivers::Socket;
+
 /// What a library needs to connect.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub client: Client,
+    /// The library and its version.
+    pub version: String,
+    /// Only of a driver.
+    pub driver: Option<Arc<Socket>>,
+    /// The most calls in progress, at most those of a driver.
+    pub callers: u16,
     pub target: Target,
     /// Host and port of each server: all of a cluster, otherwise the only one.
     pub servers: Vec<(String, u16)>,
@@ -23,13 +32,16 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Of the client that `config` names.
-    pub fn new(config: &EngineConfig, client: Client) -> Self {
+    /// Of the client that `config` names, with this many callers.
+    pub fn new(config: &EngineConfig, client: Client, callers: u32, driver: Option<Arc<Socket>>) -> Self {
         let timeouts = config.plan.timeouts;
         let tls = config.access.tls.clone();
         let servers = config.topology.nodes.iter().map(|node| reached(node, tls.is_some())).collect();
         Self {
+            version: version(&client.library),
             client,
+            driver,
+            callers: u16::try_from(callers).unwrap_or(u16::MAX),
             target: config.plan.target.clone(),
             servers,
             login: config.access.login.clone(),
@@ -45,16 +57,6 @@ impl Setup {
     pub fn log_in_with(&mut self, access: &Access) {
         (self.login, self.handshake) = (access.login.clone(), access.handshake.clone());
         self.tls.clone_from(&access.tls);
-    }
-
-    /// The library and its version.
-    pub fn version(&self) -> &'static str {
-        match self.client.library {
-            Library::RedisRs(_) => concat!("redis-rs ", env!("REDIS_VERSION")),
-            Library::Fred => concat!("fred ", env!("FRED_VERSION")),
-            Library::SmartBatching { .. } => concat!("redisbench ", env!("CARGO_PKG_VERSION")),
-            Library::Engine | Library::Null => "none",
-        }
     }
 
     pub fn is_resp3(&self) -> bool {
@@ -73,6 +75,17 @@ impl Setup {
     }
 }
 
+/// A library and its version, which a driver replaces by its own.
+fn version(library: &Library) -> String {
+    match library {
+        Library::RedisRs(_) => concat!("redis-rs ", env!("REDIS_VERSION")).to_owned(),
+        Library::Fred => concat!("fred ", env!("FRED_VERSION")).to_owned(),
+        Library::SmartBatching { .. } => concat!("redisbench ", env!("CARGO_PKG_VERSION")).to_owned(),
+        Library::Driver { name } => format!("driver {name}"),
+        Library::Engine | Library::Null => "none".to_owned(),
+    }
+}
+
 /// Host and port of a server: with TLS by name, because a certificate names its host.
 fn reached(node: &NodeAddress, by_name: bool) -> (String, u16) {
     let named = node.label.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
@@ -85,6 +98,8 @@ fn reached(node: &NodeAddress, by_name: bool) -> (String, u16) {
 /// A command's name and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
+    /// The operation's own name.
+    pub operation: String,
     pub name: String,
     /// Index of the first key among the arguments behind the name.
     pub key: Option<usize>,
@@ -106,6 +121,6 @@ impl Named {
             _ => String::new(),
         };
         let key = operation.arguments.iter().skip(1).position(|parts| parts.contains(&Part::Key));
-        Self { name, key, replicas }
+        Self { operation: operation.name.clone(), name, key, replicas }
     }
 }

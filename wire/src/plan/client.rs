@@ -16,12 +16,12 @@ pub struct Client {
     pub threads: u32,
     /// How these threads share the work.
     pub runtime: Runtime,
-    /// How often the library sends a request again after a failure, if it can: redis-rs in a cluster, and fred.
+    /// How often the library sends a request again after a failure, if it can: redis-rs in a cluster, fred, and drivers.
     pub retries: u32,
 }
 
 /// A client library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Library {
     /// The load generator's own engine.
     Engine,
@@ -39,6 +39,11 @@ pub enum Library {
     },
     /// Answers at once without a server: what the callers themselves cost.
     Null,
+    /// One in a program of its own, which speaks the contract of docs/drivers.md.
+    Driver {
+        /// The name of the program.
+        name: String,
+    },
 }
 
 /// The kind of a redis-rs connection.

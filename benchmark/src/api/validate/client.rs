@@ -36,12 +36,12 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> C
     };
     let cluster = spec.targets.first().is_some_and(|target| target.kind == plan::Topology::Cluster);
     let library = chosen.library(cluster);
-    check_unused(chosen, library, problems);
-    let client = Some(chosen.plan(library));
+    check_unused(chosen, &library, problems);
     if library == Library::Engine {
-        return Chosen { client, ..engine };
+        return Chosen { client: Some(chosen.plan(library)), ..engine };
     }
-    check_kind(chosen, library, cluster, problems);
+    check_kind(chosen, &library, cluster, problems);
+    let client = Some(chosen.plan(library));
     check_unsupported(spec, &chosen.name, problems);
     check_tls(spec, chosen, problems);
     check_reads(spec, chosen, problems);
@@ -102,12 +102,12 @@ impl ClientSpec {
 }
 
 /// Settings that this client does not use.
-fn check_unused(client: &ClientSpec, library: Library, problems: &mut Vec<Problem>) {
+fn check_unused(client: &ClientSpec, library: &Library, problems: &mut Vec<Problem>) {
     let sends_again = matches!(library, Library::Fred | Library::RedisRs(RedisRsConnection::Cluster));
     let pools = !matches!(library, Library::Engine | Library::Null);
     let unused = [
         ("pool", !pools && client.pool != ClientPoolSpec::default()),
-        ("runtime", library == Library::Engine && client.runtime != RuntimeSpec::default()),
+        ("runtime", *library == Library::Engine && client.runtime != RuntimeSpec::default()),
         ("retries", !sends_again && client.retries > 0),
     ];
     for (field, _) in unused.iter().filter(|(_, is_set)| *is_set) {
@@ -120,19 +120,19 @@ fn check_unused(client: &ClientSpec, library: Library, problems: &mut Vec<Proble
     }
 }
 
-fn check_kind(client: &ClientSpec, library: Library, cluster: bool, problems: &mut Vec<Problem>) {
+fn check_kind(client: &ClientSpec, library: &Library, cluster: bool, problems: &mut Vec<Problem>) {
     let mut refuse = |field: &str, value: &dyn std::fmt::Debug, message: String| {
         problems.push(Problem::new(format!("{CLIENT}.{field}"), format!("{value:?}"), message));
     };
     let pooled = client.pool.kind != PoolType::RoundRobin;
-    if pooled && library != Library::RedisRs(RedisRsConnection::Multiplexed) {
+    if pooled && *library != Library::RedisRs(RedisRsConnection::Multiplexed) {
         let message = "is a pool of Multiplexed connections of type RedisRs: set pool.type to RoundRobin".to_owned();
         refuse("pool.type", &client.pool.kind, message);
     }
     let of_cluster = match library {
-        Library::RedisRs(connection) => connection == RedisRsConnection::Cluster,
+        Library::RedisRs(connection) => *connection == RedisRsConnection::Cluster,
         Library::SmartBatching { .. } => false,
-        Library::Engine | Library::Fred | Library::Null => cluster,
+        Library::Engine | Library::Fred | Library::Null | Library::Driver { .. } => cluster,
     };
     if of_cluster != cluster {
         let message = if cluster {

@@ -119,7 +119,8 @@ fn the_outcomes_of_all_callers_fit_into_a_frame() {
 #[test]
 fn calls_are_written_as_documented() {
     let mut out = Vec::new();
-    let mut calls = Calls::begin(&mut out);
+    let open = Calls::begin(&mut out).pause();
+    let mut calls = Calls::resume(&mut out, open);
     let arguments: [&[u8]; 2] = [b"GET", b"a\r\n\0"];
     let length = calls.push(0x0102_0304_0506_0708, 3, true, arguments.into_iter());
     calls.end().unwrap();

@@ -2,36 +2,26 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bench;
+mod drivers;
+mod scripted;
+
 use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_loadgen::control::driver::Driver;
 use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::Detail;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
-    self, Arrival, Bound, Client, Library, Load, Operation, Pool, Preload, ReadFrom, RedisRsConnection, Runtime,
-    ShardPlan, TrialPlan,
+    self, Bound, Client, Library, Operation, Pool, Preload, ReadFrom, RedisRsConnection, Runtime, TrialPlan,
 };
-use redisbench_wire::snapshot::{Snapshot, Stage};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use redisbench_wire::snapshot::Stage;
 
-const SECOND: u64 = 1_000_000_000;
-
-/// Longer than any test takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn client(library: Library, pool: Pool) -> Client {
-    Client { name: "subject".into(), library, pool, threads: 2, runtime: Runtime::CurrentThread, retries: 0 }
-}
+use bench::{Bench, SECOND, client, constant, plan};
 
 fn all() -> Vec<Client> {
     let redis_rs = |connection| Library::RedisRs(connection);
-    let smart = Library::SmartBatching { queue: 64, batch_bytes: 4096 };
+    let smart = || Library::SmartBatching { queue: 64, batch_bytes: 4096 };
     let mut clients: Vec<Client> = [
         (redis_rs(RedisRsConnection::Multiplexed), Pool::Shared),
         (redis_rs(RedisRsConnection::Multiplexed), Pool::Exclusive),
@@ -40,93 +30,14 @@ fn all() -> Vec<Client> {
         (redis_rs(RedisRsConnection::ConnectionManager), Pool::Shared),
         (Library::Fred, Pool::Shared),
         (Library::Fred, Pool::Exclusive),
-        (smart, Pool::Shared),
-        (smart, Pool::Exclusive),
+        (smart(), Pool::Shared),
+        (smart(), Pool::Exclusive),
         (Library::Engine, Pool::Shared),
     ]
     .map(|(library, pool)| client(library, pool))
     .into();
     clients.push(Client { runtime: Runtime::MultiThread, ..client(Library::Fred, Pool::Shared) });
     clients
-}
-
-/// A closed loop of 2,000 requests from eight callers over four connections.
-fn plan(client: Client) -> TrialPlan {
-    TrialPlan {
-        client: Some(client),
-        connections: 4,
-        concurrency: Some(8),
-        bound: Bound::Requests { count: 2_000, max_nanoseconds: 60 * SECOND },
-        ..TrialPlan::basic("redis:6379")
-    }
-}
-
-/// An open loop whose requests are sent however late.
-fn constant(rate_per_second: u64) -> Load {
-    Load::OpenLoop {
-        rate_per_second,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 60 * SECOND,
-    }
-}
-
-struct Bench {
-    driver: Arc<dyn Driver>,
-    events: mpsc::Receiver<EngineEvent>,
-}
-
-impl Bench {
-    async fn start(plan: ShardPlan, server: &RedisServer) -> Self {
-        let bench = Self::connected(plan, server).await;
-        bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
-        bench
-    }
-
-    async fn connected(plan: ShardPlan, server: &RedisServer) -> Self {
-        Self::of(EngineConfig::new(plan, 1, Topology::of(&[server.address()]))).await
-    }
-
-    async fn of(config: EngineConfig) -> Self {
-        let has_preload = config.plan.has_preload();
-        let (sender, events) = mpsc::channel(256);
-        let driver = redisbench_clients::spawn(config, sender).unwrap();
-        let mut bench = Self { driver, events };
-        bench.driver.connect().unwrap();
-        bench.until(|event| matches!(event, EngineEvent::Connected { ready, wanted } if ready == wanted)).await;
-        if has_preload {
-            bench.driver.preload().unwrap();
-            bench.until(|event| matches!(event, EngineEvent::Preloaded { .. })).await;
-        }
-        bench
-    }
-
-    async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) {
-        let found = async {
-            while let Some(event) = self.events.recv().await {
-                assert!(!matches!(event, EngineEvent::WorkerFailed { .. }), "{event:?}");
-                if wanted(&event) {
-                    return;
-                }
-            }
-            panic!("the driver ended");
-        };
-        timeout(PATIENCE, found).await.unwrap();
-    }
-
-    /// Waits for the end, and returns everything that was measured.
-    async fn finish(mut self) -> Snapshot {
-        self.until(|event| matches!(event, EngineEvent::Finished { aborted: false, .. })).await;
-        self.end().await
-    }
-
-    async fn end(self) -> Snapshot {
-        let snapshot = self.driver.snapshot_since(Detail::Full, 0).await.unwrap();
-        snapshot.check().unwrap();
-        tokio::task::spawn_blocking(move || drop(self.driver)).await.unwrap();
-        snapshot
-    }
 }
 
 #[tokio::test]
@@ -167,7 +78,7 @@ async fn reads_of_a_cluster_go_to_its_replicas() {
         (Library::RedisRs(RedisRsConnection::Cluster), ReadFrom::PreferReplica),
     ] {
         cluster.reset_statistics();
-        let mut plan = plan(client(library, Pool::Shared));
+        let mut plan = plan(client(library.clone(), Pool::Shared));
         (plan.target.topology, plan.target.read_from) = (plan::Topology::Cluster, from);
         plan.workload.operations =
             vec![Operation::of("get", 1, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
