@@ -15,7 +15,8 @@ pub struct ClientSpec {
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
     /// `Engine` is the load generator's own. `RedisRs` and `Fred` are Rust libraries. `SmartBatching` is one queue and one writer for each
-    /// connection, which sends all that waits at once. `Null` answers at once without a server: what callers themselves cost.
+    /// connection, which sends all that waits at once. `Null` answers at once without a server: what callers themselves cost. `Driver`
+    /// is a library in a program of its own.
     #[serde(rename = "type")]
     pub kind: ClientType,
     /// Settings for type `RedisRs`.
@@ -24,15 +25,19 @@ pub struct ClientSpec {
     /// Settings for type `SmartBatching`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smart_batching: Option<SmartBatchingSpec>,
+    /// Name of the program for type `Driver`: one of `drivers` in the operator's chart, or of `--driver` on the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub driver: Option<String>,
     /// How callers get a connection. There are `load.connections` x `load.pipeline` callers, or `closedLoop.concurrency`. Not for types
     /// `Engine` and `Null`.
     #[serde(default)]
     pub pool: ClientPoolSpec,
-    /// Threads of each shard. Not for type `Engine`, which uses all processors that its
-    /// connections can keep busy.
+    /// Threads of each shard. Not for types `Engine`, which uses all processors that its connections can keep busy, and `Driver`.
     #[serde(default)]
     pub runtime: RuntimeSpec,
-    /// How often the library sends a request again after a failure, 0 to 100. Default 0. Only for type `RedisRs` with `Cluster`, and `Fred`.
+    /// How often the library sends a request again after a failure, 0 to 100. Default 0. Only for types `RedisRs` with `Cluster`,
+    /// `Fred` and `Driver`.
     #[serde(default)]
     #[schemars(range(max = 100))]
     pub retries: u32,
@@ -51,6 +56,8 @@ pub enum ClientType {
     SmartBatching,
     /// Answers at once.
     Null,
+    /// A program of its own.
+    Driver,
 }
 
 /// Settings of redis-rs.

@@ -56,7 +56,7 @@ pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;
 pub(crate) use validate::{admission, check_search, check_sweep, check_swept_operations, combinations, preload_rate};
-pub use validate::{read, validate};
+pub use validate::{check_drivers, read, validate};
 #[cfg(test)]
 pub(crate) use validate::{status_problems, sweepable_fields};
 pub use validated::{Shards, Validated};

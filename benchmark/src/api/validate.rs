@@ -43,6 +43,7 @@ use super::validated::{Shards, Validated, limits};
 use super::values;
 use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
+pub use client::check_drivers;
 pub(crate) use load::preload_rate;
 pub(crate) use search::{check as check_search, combinations};
 #[cfg(test)]

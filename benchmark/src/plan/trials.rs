@@ -1,6 +1,6 @@
 //! A benchmark is a plan of trials: all of them are compiled and checked before the first starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -267,6 +267,16 @@ impl Plan {
     pub fn needs_clients(&self) -> bool {
         let needs = |client: &Client| client.library != Library::Engine;
         self.trials.iter().any(|trial| trial.spec.plan.client.as_ref().is_some_and(needs))
+    }
+
+    /// The names of the drivers that trials need, each once.
+    pub fn drivers(&self) -> BTreeSet<&str> {
+        let clients = self.trials.iter().filter_map(|trial| trial.spec.plan.client.as_ref());
+        let drivers = clients.filter_map(|client| match &client.library {
+            Library::Driver { name } => Some(name.as_str()),
+            _ => None,
+        });
+        drivers.collect()
     }
 
     pub fn trials(&self) -> &[Trial] {

@@ -538,7 +538,12 @@ fn trials() -> Vec<Rule> {
 
 fn clients() -> Vec<Rule> {
     let at = "spec.load.clients.[]";
-    let mut rules = union(at, "type", &[("redisRs", &["RedisRs"], ""), ("smartBatching", &["SmartBatching"], "")]);
+    let members: [(&str, &[&str], &str); 3] = [
+        ("redisRs", &["RedisRs"], ""),
+        ("smartBatching", &["SmartBatching"], ""),
+        ("driver", &["Driver"], "driver: go-redis"),
+    ];
+    let mut rules = union(at, "type", &members);
     rules.push(Rule::new(
         at,
         "pool.sharing",

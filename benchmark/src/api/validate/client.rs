@@ -12,6 +12,9 @@ use crate::api::workload::OnMiss;
 /// Maximum callers of a shard: each is a task with room for a request.
 const MOST_CALLERS: u32 = 100_000;
 
+/// The same with a driver: see docs/drivers.md.
+const MOST_CALLERS_OF_DRIVER: u32 = 10_000;
+
 /// The field of a trial's client: each trial has one.
 const CLIENT: &str = "spec.load.clients[0]";
 
@@ -53,14 +56,17 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> C
     }
     let callers = load.concurrency().unwrap_or_else(|| load.connections.saturating_mul(load.pipeline));
     let of_shard = callers.div_ceil(spec.shards.count.max(1));
-    if of_shard > MOST_CALLERS {
+    let (kind, most) = match chosen.kind {
+        ClientType::Driver => ("driver", MOST_CALLERS_OF_DRIVER),
+        _ => ("client library", MOST_CALLERS),
+    };
+    if of_shard > most {
         let (field, value, fields) = match load.concurrency() {
             Some(callers) => ("spec.load.closedLoop.concurrency", callers, "it"),
             None => ("spec.load.pipeline", load.pipeline, "it or load.connections"),
         };
         let message = format!(
-            "makes {of_shard} callers in a shard, and a client library has at most {MOST_CALLERS}: lower {fields}, or raise \
-             shards.count"
+            "makes {of_shard} callers in a shard, and a {kind} has at most {most}: lower {fields}, or raise shards.count"
         );
         problems.push(Problem::new(field, value, message));
     }
@@ -81,6 +87,8 @@ impl ClientSpec {
                 Library::SmartBatching { queue, batch_bytes }
             }
             ClientType::Null => Library::Null,
+            // The rules require a name.
+            ClientType::Driver => Library::Driver { name: self.driver.clone().unwrap_or_default() },
         }
     }
 
@@ -103,11 +111,13 @@ impl ClientSpec {
 
 /// Settings that this client does not use.
 fn check_unused(client: &ClientSpec, library: &Library, problems: &mut Vec<Problem>) {
-    let sends_again = matches!(library, Library::Fred | Library::RedisRs(RedisRsConnection::Cluster));
+    let sends_again =
+        matches!(library, Library::Fred | Library::Driver { .. } | Library::RedisRs(RedisRsConnection::Cluster));
+    let has_threads = !matches!(library, Library::Engine | Library::Driver { .. });
     let pools = !matches!(library, Library::Engine | Library::Null);
     let unused = [
         ("pool", !pools && client.pool != ClientPoolSpec::default()),
-        ("runtime", *library == Library::Engine && client.runtime != RuntimeSpec::default()),
+        ("runtime", !has_threads && client.runtime != RuntimeSpec::default()),
         ("retries", !sends_again && client.retries > 0),
     ];
     for (field, _) in unused.iter().filter(|(_, is_set)| *is_set) {
@@ -136,7 +146,7 @@ fn check_kind(client: &ClientSpec, library: &Library, cluster: bool, problems: &
     };
     if of_cluster != cluster {
         let message = if cluster {
-            "does not know clusters: set type to RedisRs, Fred or Null, and redisRs.connection to Cluster"
+            "does not know clusters: set type to RedisRs, Fred, Driver or Null, and redisRs.connection to Cluster"
         } else {
             "requires a target of type Cluster: set redisRs.connection to Multiplexed"
         };
@@ -144,29 +154,53 @@ fn check_kind(client: &ClientSpec, library: &Library, cluster: bool, problems: &
     }
 }
 
-/// Refuses the TLS settings that redis-rs has no way to set. It verifies the host to which it connects.
+/// Refuses TLS with drivers, whose contract has none, and the settings that redis-rs has no way to set. It verifies the host to which it
+/// connects.
 fn check_tls(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Vec<Problem>) {
-    let tls = spec.targets.first().and_then(|target| target.tls.as_ref());
-    let Some(tls) = tls.filter(|_| client.kind == ClientType::RedisRs) else { return };
-    let set = [
-        ("serverName", tls.server_name.is_some()),
-        ("minimumVersion", tls.minimum_version != plan::TlsVersion::default()),
-    ];
+    let Some(tls) = spec.targets.first().and_then(|target| target.tls.as_ref()) else { return };
+    let set = match client.kind {
+        ClientType::Driver => vec![("tls", true)],
+        ClientType::RedisRs => vec![
+            ("tls.serverName", tls.server_name.is_some()),
+            ("tls.minimumVersion", tls.minimum_version != plan::TlsVersion::default()),
+        ],
+        _ => Vec::new(),
+    };
     for (field, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
-        let message = "is not supported with clients of type RedisRs: remove it, or the client";
-        problems.push(Problem::new(format!("spec.targets[0].tls.{field}"), "", message));
+        let message = format!("is not supported with clients of type {:?}: remove it, or the client", client.kind);
+        problems.push(Problem::new(format!("spec.targets[0].{field}"), "", message));
     }
 }
 
-/// Refuses what redis-rs cannot promise: where a slot has no replica, it reads from the primary.
+/// Refuses replicas with drivers, whose contract has none, and what redis-rs cannot promise: where a slot has no replica, it reads from the
+/// primary.
 fn check_reads(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Vec<Problem>) {
-    let cluster = spec.targets.first().and_then(|target| target.cluster.as_ref());
-    let only_replicas = cluster.is_some_and(|cluster| cluster.read_from == plan::ReadFrom::Replica);
-    if only_replicas && client.kind == ClientType::RedisRs {
-        let message = "is not supported with clients of type RedisRs, which read from a primary where a slot has no replica: set it \
-                       to PreferReplica, or remove the client";
-        problems.push(Problem::new("spec.targets[0].cluster.readFrom", "Replica", message));
-    }
+    let Some(cluster) = spec.targets.first().and_then(|target| target.cluster.as_ref()) else { return };
+    let message = match (client.kind, cluster.read_from) {
+        (ClientType::RedisRs, plan::ReadFrom::Replica) => {
+            "is not supported with clients of type RedisRs, which read from a primary where a slot has no replica: set it \
+             to PreferReplica, or remove the client"
+        }
+        (ClientType::Driver, plan::ReadFrom::Replica | plan::ReadFrom::PreferReplica) => {
+            "is not supported with clients of type Driver: set it to Primary, or remove the client"
+        }
+        _ => return,
+    };
+    problems.push(Problem::new("spec.targets[0].cluster.readFrom", format!("{:?}", cluster.read_from), message));
+}
+
+/// Drivers of `spec` that are not among `known`, those of whoever starts the shards. `remedy` is how one is added there.
+pub fn check_drivers(spec: &RedisBenchmarkSpec, known: &[&str], remedy: &str) -> Vec<Problem> {
+    let drivers = spec.load.clients.iter().enumerate().filter_map(|(at, client)| Some((at, client.driver.as_deref()?)));
+    let unknown = drivers.filter(|(_, driver)| !known.contains(driver));
+    let problem = |(at, driver): (usize, &str)| {
+        let message = match known {
+            [] => format!("is unknown, as there are no drivers: {remedy}"),
+            _ => format!("is unknown; the drivers are {}: name one of these, or {remedy}", known.join(", ")),
+        };
+        Problem::new(format!("spec.load.clients[{at}].driver"), driver, message)
+    };
+    unknown.map(problem).collect()
 }
 
 /// Refuses the features that only the engine has.
@@ -214,14 +248,16 @@ fn check_unsupported(spec: &RedisBenchmarkSpec, name: &str, problems: &mut Vec<P
 
 #[cfg(test)]
 mod tests {
+    use redisbench_testkit::api_server::merge;
     use serde_json::{Value, json};
 
-    use crate::sample;
+    use super::check_drivers;
+    use crate::{api, sample};
 
     /// The problems of `client` with these changes of the spec.
     fn found(client: &Value, change: Value) -> Vec<String> {
         let mut changes = json!({"load": {"clients": [client]}});
-        redisbench_testkit::api_server::merge(&mut changes, change);
+        merge(&mut changes, change);
         sample::problems(sample::object(), &changes)
     }
 
@@ -245,6 +281,15 @@ mod tests {
             refused(&client, json!({}), problem);
         }
         assert_eq!(found(&json!({"name": "a", "type": "Fred", "retries": 3}), json!({})), [""; 0]);
+        let driver =
+            json!({"name": "a", "type": "Driver", "driver": "go", "pool": {"sharing": "Exclusive"}, "retries": 3});
+        assert_eq!(found(&driver, json!({})), [""; 0]);
+        let mut threads = driver.clone();
+        threads["runtime"] = json!({"threads": 2});
+        refused(&threads, json!({}), "[0].runtime: is not used by type Driver");
+        let mut pooled = driver;
+        pooled["pool"] = json!({"type": "Bb8"});
+        refused(&pooled, json!({}), "[0].pool.type: Bb8: is a pool of Multiplexed connections");
     }
 
     #[test]
@@ -276,6 +321,31 @@ mod tests {
             assert_eq!(found(&json!({"name": "f", "type": "Fred"}), tls(set)), [""; 0]);
         }
         assert_eq!(found(&json!({"name": "r", "type": "RedisRs"}), tls(json!({}))), [""; 0]);
+        let driver = json!({"name": "d", "type": "Driver", "driver": "go"});
+        refused(&driver, tls(json!({})), "spec.targets[0].tls: is not supported with clients of type Driver");
+    }
+
+    #[test]
+    fn an_unknown_driver_is_refused_with_the_known_ones() {
+        let clients = json!([
+            {"name": "engine", "type": "Engine"},
+            {"name": "a", "type": "Driver", "driver": "go-redis"},
+            {"name": "b", "type": "Driver", "driver": "jedis"},
+        ]);
+        let changes = json!({"load": {"clients": clients}, "comparison": {"baseline": "a"}, "repeats": {"count": 5}});
+        let mut object = sample::object();
+        merge(&mut object["spec"], changes);
+        let spec = api::read(&object).unwrap().spec;
+        let told =
+            |known: &[&str]| check_drivers(&spec, known, "add it").iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(told(&["go-redis", "jedis"]), [""; 0]);
+        assert_eq!(
+            told(&["go-redis", "lettuce"]),
+            [
+                "spec.load.clients[2].driver: jedis: is unknown; the drivers are go-redis, lettuce: name one of these, or add it"
+            ]
+        );
+        assert_eq!(told(&[])[0], "spec.load.clients[1].driver: go-redis: is unknown, as there are no drivers: add it");
     }
 
     #[test]
@@ -291,6 +361,11 @@ mod tests {
             target(json!({"readFrom": "Replica"})),
             "targets[0].cluster.readFrom: Replica: is not supported with clients of type RedisRs",
         );
+        let driver = json!({"name": "d", "type": "Driver", "driver": "go"});
+        assert_eq!(found(&driver, target(json!({"readFrom": "Primary"}))), [""; 0]);
+        for from in ["PreferReplica", "Replica"] {
+            refused(&driver, target(json!({"readFrom": from})), "is not supported with clients of type Driver");
+        }
         let map = json!({"addressMap": [{"announced": "a:1", "reachable": "b:1"}]});
         refused(&fred, target(map), "targets[0].cluster.addressMap: is not supported with client c");
     }
@@ -301,5 +376,11 @@ mod tests {
         let many = |pipeline: u32| json!({"load": {"connections": 2_000, "pipeline": pipeline}});
         refused(&fred, many(101), "load.pipeline: 101: makes 202000 callers in a shard");
         assert_eq!(found(&fred, many(50)), [""; 0]);
+        let driver = json!({"name": "d", "type": "Driver", "driver": "go"});
+        refused(
+            &driver,
+            many(50),
+            "load.pipeline: 50: makes 100000 callers in a shard, and a driver has at most 10000",
+        );
     }
 }
