@@ -52,6 +52,9 @@ pub struct LocalArguments {
     /// Read the Secret NAME from DIR, which has a file per key; repeatable. Not needed for Secrets in the manifest
     #[arg(long, value_name = "NAME=DIR", value_parser = secret_directory)]
     pub secret: Vec<(String, PathBuf)>,
+    /// The program, with its arguments, of the driver NAME in load.clients; repeatable. Each shard starts it
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = driver)]
+    pub driver: Vec<(String, String)>,
     /// Print lines instead of the live view
     #[arg(long)]
     pub plain: bool,
@@ -171,6 +174,15 @@ fn secret_directory(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
+fn driver(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, command)) if !name.is_empty() && !command.trim().is_empty() => {
+            Ok((name.to_owned(), command.to_owned()))
+        }
+        _ => Err("expected NAME=COMMAND: the driver's name in load.clients, and its program with arguments".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,5 +204,11 @@ mod tests {
         assert_eq!(secret_directory("a=/b=c"), Ok(("a".to_owned(), PathBuf::from("/b=c"))));
         assert!(secret_directory("a").is_err());
         assert!(secret_directory("=b").is_err());
+    }
+
+    #[test]
+    fn drivers_are_commands() {
+        assert_eq!(driver("go=./go --x=1"), Ok(("go".to_owned(), "./go --x=1".to_owned())));
+        assert!(driver("go").is_err() && driver("=./go").is_err() && driver("go= ").is_err());
     }
 }

@@ -49,6 +49,7 @@ pub async fn measure(
         credential: &credential,
         folders: order.folders(),
         files: &order.files,
+        drivers: &order.drivers,
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

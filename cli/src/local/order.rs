@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, check_drivers};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
@@ -29,6 +29,8 @@ pub struct Order {
     pub access: Vec<TargetAccess>,
     /// The names and contents of the files of values and keys.
     pub files: Vec<(&'static str, String)>,
+    /// The needed drivers: name and command.
+    pub drivers: Vec<(String, String)>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,
     /// Ignored objects in the manifest's file.
@@ -85,8 +87,15 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
     let of_shards = benchmark.spec.workload.files();
     let texts = of_shards.map(|file| lines::read(file, &manifest.config_maps).map(|text| (file.name, text)));
     let files = texts.collect::<Result<Vec<_>, Problem>>()?;
+    let known: Vec<&str> = arguments.driver.iter().map(|(name, _)| name.as_str()).collect();
+    let unknown = check_drivers(&benchmark.spec, &known, "start it with --driver NAME=COMMAND");
+    if !unknown.is_empty() {
+        return Err(unknown.into_iter().map(Problem::from).collect());
+    }
+    let is_needed = |(name, _): &&(String, String)| plan.drivers().contains(name.as_str());
+    let drivers = arguments.driver.iter().filter(is_needed).cloned().collect();
     let skipped = manifest.skipped;
-    Ok(Order { benchmark, plan, access, files, notes, skipped })
+    Ok(Order { benchmark, plan, access, files, drivers, notes, skipped })
 }
 
 impl Order {

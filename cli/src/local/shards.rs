@@ -47,6 +47,8 @@ pub struct Setting<'a> {
     pub folders: Vec<(String, &'a Access)>,
     /// The names and contents of the files of values and keys.
     pub files: &'a [(&'static str, String)],
+    /// The drivers that shards start: name and command.
+    pub drivers: &'a [(String, String)],
 }
 
 /// A process that ended without being stopped.
@@ -180,6 +182,14 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
         let files: Vec<_> = setting.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         write_private(&folder, &files).map_err(failed)?;
         words.extend(["--data".to_owned(), path(&folder)]);
+    }
+    if !setting.drivers.is_empty() {
+        let sockets = place.join("drivers");
+        write_private(&sockets, &[]).map_err(failed)?;
+        words.extend(["--sockets".to_owned(), path(&sockets)]);
+    }
+    for (name, command) in setting.drivers {
+        words.extend(["--driver".to_owned(), format!("{name}={command}")]);
     }
     Ok(Prepared { words, incarnation, address_file })
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use redisbench_testkit::examples::shortened;
 use serde_json::{Value, json};
 
+use crate::drivers::small;
 use crate::support::{Run, list, load_generator, program};
 
 /// Runs in parallel. Each mostly waits for its start.
@@ -24,6 +25,9 @@ const TOO_LONG: [(&str, &str); 3] = [
     ("search-cells.yaml", "three searches of up to 18 steps of 12 s"),
     ("sweep.yaml", "27 trials of 23 s"),
 ];
+
+/// The drivers that examples name, for which the small one stands in.
+const DRIVERS: [&str; 2] = ["go-redis", "redis-py"];
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
@@ -48,7 +52,9 @@ fn is_trusted(status: &Value) -> bool {
 
 /// Runs a shortened example. Returns the problem, if any.
 fn run(path: &Path, manifest: &str) -> Option<String> {
-    let finished = Run::local(manifest, &["--with-redis"]).finish();
+    let drivers = DRIVERS.map(|name| small(name, ""));
+    let arguments = drivers.iter().flat_map(|driver| ["--driver", driver.as_str()]).chain(["--with-redis"]);
+    let finished = Run::local(manifest, &arguments.collect::<Vec<_>>()).finish();
     let status = &finished.object["status"];
     (status["phase"] != "Succeeded" || !is_trusted(status))
         .then(|| format!("{}: {:#}\n{}", path.display(), status, finished.stderr))
@@ -61,7 +67,9 @@ fn run_unchanged(path: &Path) -> Option<String> {
     let output = Command::new("timeout")
         .args(["--foreground", "--signal", "INT", "--kill-after", "60", &LONGEST.as_secs().to_string()])
         .arg(program())
-        .args(["local", "-o", "json", "--with-redis", "-f"])
+        .args(["local", "-o", "json", "--with-redis"])
+        .args(DRIVERS.iter().flat_map(|name| ["--driver".to_owned(), small(name, "")]))
+        .arg("-f")
         .arg(path)
         .stdin(Stdio::null())
         .output()

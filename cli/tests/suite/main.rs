@@ -10,6 +10,7 @@ mod ci;
 mod cluster;
 mod colours;
 mod documents;
+mod drivers;
 mod examples;
 mod experiments;
 mod exports;

@@ -1,0 +1,82 @@
+//! Client libraries in programs of their own, with a small one in Python.
+
+use std::path::Path;
+
+use redisbench_testkit::servers::RedisServer;
+use serde_json::{Value, json};
+
+use crate::support::{Run, list, number};
+
+/// The value of `--driver` that starts the small driver as `small`.
+pub fn small(name: &str, arguments: &str) -> String {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver.py");
+    format!("{name}=python3 '{}' {arguments}", program.display())
+}
+
+fn manifest(target: &Value, clients: &Value, more: &Value) -> String {
+    let mut benchmark = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "drivers"},
+        "spec": {
+            "targets": [target],
+            "workload": {
+                "operations": [{"name": "set", "command": "SET __key__ __data__"}, {"name": "get", "command": "GET __key__"}],
+                "keys": {"count": 100},
+            },
+            "load": {
+                "type": "ClosedLoop", "connections": 4, "requests": 2_000, "warmup": "0s", "clients": clients,
+                "timeouts": {"request": "30s"},
+            },
+            "measurement": {"probe": false},
+        },
+    });
+    benchmark["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    benchmark.to_string()
+}
+
+/// Ten trials in two shards: each driver serves five.
+#[test]
+fn a_driver_is_compared_with_the_engine() {
+    let redis = RedisServer::start(&["--requirepass", "geheim"]);
+    let target = json!({"name": "redis", "type": "Standalone", "endpoints": [redis.endpoint()],
+        "auth": {"secretRef": {"name": "login"}}});
+    let clients = json!([{"name": "engine", "type": "Engine"}, {"name": "own", "type": "Driver", "driver": "small"}]);
+    let more = json!({
+        "comparison": {"baseline": "engine", "metric": "CpuPerRequest"}, "repeats": {"count": 5}, "shards": {"count": 2},
+    });
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "stringData": {"password": "geheim"}});
+    let text = format!("{secret}\n---\n{}", manifest(&target, &clients, &more));
+    let finished = Run::local(&text, &["--driver", &small("small", "")]).finish();
+    let status = finished.succeeded();
+    assert_eq!(list(&status["trials"]).len(), 10, "{status:#}");
+    let [engine, own] = list(&status["repeats"]) else { panic!("{status:#}") };
+    let cost = &own["cost"];
+    assert_eq!((&cost["name"], &cost["version"]), (&json!("own"), &json!("smallest 1 (Python)")), "{status:#}");
+    assert!(number(&cost["cpuPerRequestNanoseconds"]) > 0 && number(&cost["peakBytes"]) > 0, "{status:#}");
+    assert_ne!(cost["version"], engine["cost"]["version"]);
+    assert_eq!(redis.calls("get") + redis.calls("set"), 10 * 2_000);
+    assert!(!finished.stderr.contains("geheim") && !finished.object.to_string().contains("geheim"));
+}
+
+#[test]
+fn a_driver_that_fails_is_named_with_what_it_did() {
+    let redis = RedisServer::start(&[]);
+    let target = json!({"name": "redis", "type": "Standalone", "endpoints": [redis.endpoint()]});
+    let clients = json!([{"name": "own", "type": "Driver", "driver": "small"}]);
+    let text = manifest(&target, &clients, &json!({}));
+    for (arguments, what) in [
+        ("--fail", "its command ended before Hello: exit status: 1"),
+        ("--die", "calls in flight, and ended with exit status: 3"),
+    ] {
+        let finished = Run::local(&text, &["--driver", &small("small", arguments)]).finish();
+        let message = finished.condition("Failed")["message"].as_str().unwrap();
+        assert!(message.contains("driver small: ") && message.contains(what), "{message}\n{}", finished.stderr);
+        assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    }
+    let finished = Run::local(&text, &["--driver", "other=true"]).finish();
+    finished.assert_refused(
+        "spec.load.clients[0].driver: small: is unknown; the drivers are other: name one of these, or start it",
+    );
+}
