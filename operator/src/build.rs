@@ -7,7 +7,7 @@ mod pod;
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceRequirements, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
@@ -41,6 +41,15 @@ pub struct Run {
     pub id: String,
 }
 
+/// The drivers that benchmarks may name, as the chart sets them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drivers {
+    /// Images by the driver's name.
+    pub images: BTreeMap<String, String>,
+    /// Of each driver's container.
+    pub resources: Option<ResourceRequirements>,
+}
+
 /// The input for the Job of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct JobInput<'a> {
@@ -49,6 +58,7 @@ pub struct JobInput<'a> {
     pub plan: &'a Plan,
     pub image: &'a str,
     pub pull_policy: &'a str,
+    pub drivers: &'a Drivers,
 }
 
 impl JobInput<'_> {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use k8s_openapi::api::core::v1::ResourceRequirements;
 
 use crate::telemetry::LogFormat;
 
@@ -48,6 +49,15 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_CLIENTS_IMAGE")]
     pub clients_image: Option<String>,
 
+    /// Image of a driver, for benchmarks with clients of type `Driver`; repeatable, or separated by commas.
+    #[arg(long = "driver-image", env = "REDISBENCH_DRIVER_IMAGES", value_name = "NAME=IMAGE", value_delimiter = ',',
+          value_parser = driver_image)]
+    pub driver_images: Vec<(String, String)>,
+
+    /// Resources of a driver's container, as JSON. Default: 1 CPU and 256Mi.
+    #[arg(long, env = "REDISBENCH_DRIVER_RESOURCES", value_name = "JSON", value_parser = resources)]
+    pub driver_resources: Option<ResourceRequirements>,
+
     /// Pull policy of the load generator's image: `Always`, `IfNotPresent` or `Never`.
     #[arg(long, env = "REDISBENCH_LOADGEN_IMAGE_PULL_POLICY", default_value = "IfNotPresent",
           value_parser = ["Always", "IfNotPresent", "Never"])]
@@ -79,6 +89,17 @@ pub struct RunOptions {
     pub log_format: LogFormat,
 }
 
+fn driver_image(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, image)) if !name.is_empty() && !image.is_empty() => Ok((name.to_owned(), image.to_owned())),
+        _ => Err("expected NAME=IMAGE".to_owned()),
+    }
+}
+
+fn resources(text: &str) -> Result<ResourceRequirements, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
 impl RunOptions {
     /// The watched namespaces, each once; none stands for all of them.
     pub fn scopes(&self) -> Vec<Option<String>> {
@@ -87,5 +108,21 @@ impl RunOptions {
         named.sort();
         named.dedup();
         if named.is_empty() { vec![None] } else { named.into_iter().map(Some).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn drivers_have_images_and_resources() {
+        assert_eq!(driver_image("go=r:5000/go:1"), Ok(("go".to_owned(), "r:5000/go:1".to_owned())));
+        assert!(driver_image("go").is_err() && driver_image("=go").is_err() && driver_image("go=").is_err());
+        let limits = json!({"limits": {"cpu": "2"}});
+        assert_eq!(json!(resources(&limits.to_string()).unwrap()), limits);
+        assert!(resources("cpu").is_err());
     }
 }

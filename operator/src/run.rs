@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::build::Drivers;
 use crate::client;
 use crate::controller::watch::Scope;
 use crate::controller::{Settings, Shared};
@@ -89,6 +90,10 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
             clients_image: options.clients_image.unwrap_or_else(|| options.loadgen_image.clone()),
             image: options.loadgen_image,
             pull_policy: options.loadgen_image_pull_policy,
+            drivers: Drivers {
+                images: options.driver_images.into_iter().collect(),
+                resources: options.driver_resources,
+            },
             master_key,
         },
         Recorder::new(client, reporter),

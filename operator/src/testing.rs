@@ -16,7 +16,7 @@ use redisbench_benchmark::report::{self, Finished, Measurement};
 use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
-use crate::build::{RUN_LABEL, Run};
+use crate::build::{Drivers, RUN_LABEL, Run};
 use crate::client::FIELD_MANAGER;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
@@ -234,6 +234,7 @@ impl Shared {
                 image: "loadgen:1".into(),
                 clients_image: "clients:1".into(),
                 pull_policy: "Never".into(),
+                drivers: Drivers { images: [("go".to_owned(), "drivers/go:1".to_owned())].into(), resources: None },
                 master_key: Arc::new([1; 32]),
             },
             Recorder::new(client, reporter),

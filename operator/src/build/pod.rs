@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, ConfigMapProjection, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath,
-    ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec,
+    Affinity, Capabilities, ConfigMapProjection, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+    KeyToPath, ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec,
     ProjectedVolumeSource, ResourceRequirements, SeccompProfile, SecretProjection, SecretVolumeSource, SecurityContext,
     TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
 };
@@ -24,9 +24,15 @@ const TARGETS_VOLUME: &str = "targets";
 const TARGETS_PATH: &str = "/etc/redisbench/targets";
 const DATA_VOLUME: &str = "data";
 const DATA_PATH: &str = "/etc/redisbench/data";
+const SOCKETS_VOLUME: &str = "drivers";
+const SOCKETS_PATH: &str = "/run/redisbench";
+/// Room for sockets and credentials.
+const SOCKETS_BYTES: &str = "1Mi";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as in the image.
 const USER: i64 = 65532;
+/// Drivers share a shard's processes and its group, but cannot read its credentials.
+const DRIVER_USER: i64 = 65533;
 /// Owner and group may read. The group is the pod's, because Secrets belong to root.
 const SECRET_MODE: i32 = 0o440;
 /// Of the grace period, kept for the process to exit by itself.
@@ -63,12 +69,15 @@ fn spec(input: &JobInput<'_>) -> PodSpec {
         containers: vec![container(input)],
         dns_config: user.dns_config.clone(),
         enable_service_links: Some(false),
+        init_containers: Some(drivers(input)).filter(|list| !list.is_empty()),
         image_pull_secrets: Some(user.image_pull_secrets.clone()).filter(|list| !list.is_empty()),
         node_selector: Some(user.node_selector.clone()).filter(|map| !map.is_empty()),
         priority_class_name: user.priority_class_name.clone(),
         restart_policy: Some("Never".into()),
         runtime_class_name: user.runtime_class_name.clone(),
         scheduler_name: user.scheduler_name.clone(),
+        // So that a shard can read the processor time of its drivers.
+        share_process_namespace: Some(true).filter(|_| !input.plan.drivers().is_empty()),
         security_context: Some(PodSecurityContext {
             fs_group: Some(USER),
             run_as_group: Some(USER),
@@ -96,6 +105,11 @@ fn container(input: &JobInput<'_>) -> Container {
         args.extend(["--data", DATA_PATH]);
         mounts.push((DATA_VOLUME, DATA_PATH));
     }
+    let drivers = input.plan.drivers();
+    if !drivers.is_empty() {
+        args.extend(["--sockets", SOCKETS_PATH]);
+    }
+    args.extend(drivers.iter().flat_map(|name| ["--driver", *name]));
     // As long as an armed shard waits: the operator plans a shard as soon as it runs, unless the run has begun without it.
     let idle_limit = Duration::from_nanos(input.spec().plan.limits.armed_nanoseconds).as_secs().to_string();
     let stay = GRACE_PERIOD.as_secs().saturating_sub(EXIT_SECONDS).to_string();
@@ -116,12 +130,7 @@ fn container(input: &JobInput<'_>) -> Container {
             ..ContainerPort::default()
         }]),
         resources: Some(resources(input.spec().shards.template.resources.as_ref())),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
-            read_only_root_filesystem: Some(true),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(restricted()),
         // The last log lines of a shard explain a failure.
         termination_message_policy: Some("FallbackToLogsOnError".into()),
         volume_mounts: Some(
@@ -133,9 +142,45 @@ fn container(input: &JobInput<'_>) -> Container {
                     read_only: Some(true),
                     ..VolumeMount::default()
                 })
+                .chain(Some(sockets()).filter(|_| !drivers.is_empty()))
                 .collect(),
         ),
         ..Container::default()
+    }
+}
+
+/// The containers of the drivers that the plan names. As sidecars, they end with the shard, and their ends do not fail its pod.
+fn drivers(input: &JobInput<'_>) -> Vec<Container> {
+    let container = |name: &str| Container {
+        name: format!("driver-{name}"),
+        image: input.drivers.images.get(name).cloned(),
+        image_pull_policy: Some(input.pull_policy.to_owned()),
+        env: Some(vec![EnvVar {
+            name: "REDISBENCH_DRIVER_SOCKET".into(),
+            value: Some(format!("{SOCKETS_PATH}/{name}.sock")),
+            value_from: None,
+        }]),
+        resources: Some(resources(input.drivers.resources.as_ref())),
+        restart_policy: Some("Always".into()),
+        security_context: Some(SecurityContext { run_as_user: Some(DRIVER_USER), ..restricted() }),
+        termination_message_policy: Some("FallbackToLogsOnError".into()),
+        volume_mounts: Some(vec![sockets()]),
+        ..Container::default()
+    };
+    input.plan.drivers().into_iter().map(container).collect()
+}
+
+fn sockets() -> VolumeMount {
+    VolumeMount { name: SOCKETS_VOLUME.into(), mount_path: SOCKETS_PATH.into(), ..VolumeMount::default() }
+}
+
+/// As the Pod Security profile `restricted` demands, together with the pod's.
+fn restricted() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
+        read_only_root_filesystem: Some(true),
+        ..SecurityContext::default()
     }
 }
 
@@ -226,6 +271,17 @@ fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
         volumes.push(Volume {
             name: DATA_VOLUME.into(),
             projected: Some(ProjectedVolumeSource { default_mode: None, sources: Some(files) }),
+            ..Volume::default()
+        });
+    }
+    if !input.plan.drivers().is_empty() {
+        volumes.push(Volume {
+            name: SOCKETS_VOLUME.into(),
+            // In memory, because it has passwords.
+            empty_dir: Some(EmptyDirVolumeSource {
+                medium: Some("Memory".into()),
+                size_limit: Some(Quantity(SOCKETS_BYTES.into())),
+            }),
             ..Volume::default()
         });
     }

@@ -14,7 +14,12 @@ fn run() -> Run {
 fn job_of(change: Value) -> Value {
     let benchmark = benchmark(change);
     let plan = compile(&benchmark.spec, "cart").unwrap();
-    let job: Job = job(&JobInput { run: &run(), plan: &plan, image: "loadgen:1", pull_policy: "Never" });
+    let images = [("go", "drivers/go:1"), ("py", "drivers/py:2")];
+    let images = images.map(|(name, image)| (name.to_owned(), image.to_owned())).into();
+    let resources = serde_json::from_value(json!({"limits": {"memory": "1Gi"}})).unwrap();
+    let drivers = Drivers { images, resources: Some(resources) };
+    let input = JobInput { run: &run(), plan: &plan, image: "loadgen:1", pull_policy: "Never", drivers: &drivers };
+    let job: Job = job(&input);
     serde_json::to_value(job).unwrap()
 }
 
@@ -100,10 +105,54 @@ fn evictions_of_running_shards_are_held_back() {
     );
 }
 
+/// A trial through each driver, and through the engine.
+fn driven() -> Value {
+    let client = |driver: &str| json!({"name": driver, "type": "Driver", "driver": driver});
+    let clients = json!([{"name": "engine", "type": "Engine"}, client("py"), client("go")]);
+    json!({"spec": {"load": {"clients": clients}, "comparison": {"baseline": "go"}, "repeats": {"count": 5}}})
+}
+
+#[test]
+fn drivers_are_sidecars_beside_a_shard_that_listens_for_them() {
+    let job = job_of(driven());
+    let names = |pointer: &str| {
+        let list = at(&job, pointer).as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
+        list.collect::<Vec<_>>()
+    };
+    assert_eq!(names("/containers"), ["loadgen"]);
+    assert_eq!(names("/initContainers"), ["driver-go", "driver-py"]);
+    let driver = at(&job, "/initContainers/0");
+    let mount = json!({"name": "drivers", "mountPath": "/run/redisbench"});
+    for (field, value) in [
+        ("image", json!("drivers/go:1")),
+        ("imagePullPolicy", json!("Never")),
+        ("restartPolicy", json!("Always")),
+        ("env", json!([{"name": "REDISBENCH_DRIVER_SOCKET", "value": "/run/redisbench/go.sock"}])),
+        ("volumeMounts", json!([mount])),
+    ] {
+        assert_eq!(driver[field], value, "{field}");
+    }
+    let resources = json!({"cpu": "1", "memory": "1Gi"});
+    assert_eq!(driver["resources"], json!({"limits": resources, "requests": resources}));
+    let args = at(&job, "/containers/0/args").as_array().unwrap();
+    let options = json!(["--sockets", "/run/redisbench", "--driver", "go", "--driver", "py"]);
+    assert!(args.windows(6).any(|window| json!(window) == options), "{args:?}");
+    assert!(at(&job, "/containers/0/volumeMounts").as_array().unwrap().contains(&mount));
+    assert_eq!(
+        at(&job, "/volumes/2"),
+        &json!({"name": "drivers", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+    );
+    assert_eq!(at(&job, "/shareProcessNamespace"), &json!(true));
+    // The shard's credentials are not the driver's.
+    assert_ne!(driver["securityContext"]["runAsUser"], *at(&job, "/securityContext/runAsUser"));
+    let without = job_of(json!({}));
+    assert_eq!((at(&without, "/initContainers"), at(&without, "/shareProcessNamespace")), (&Value::Null, &Value::Null));
+}
+
 /// The rules of the Pod Security profile `restricted`.
 #[test]
 fn pods_are_restricted() {
-    let job = job_of(json!({}));
+    let job = job_of(driven());
     let pod = at(&job, "");
     for field in ["hostNetwork", "hostPID", "hostIPC", "serviceAccountName"] {
         assert!(pod.get(field).is_none(), "{field}");
@@ -111,13 +160,17 @@ fn pods_are_restricted() {
     let all = &pod["securityContext"];
     assert_eq!((&all["runAsNonRoot"], &all["seccompProfile"]["type"]), (&json!(true), &json!("RuntimeDefault")));
     assert!(all["runAsUser"].as_i64() > Some(0));
-    let container = &pod["containers"][0]["securityContext"];
-    assert_eq!(container["allowPrivilegeEscalation"], false);
-    assert_eq!(container["readOnlyRootFilesystem"], true);
-    assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
+    for container in ["containers", "initContainers"].iter().flat_map(|list| pod[list].as_array().unwrap()) {
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"], false);
+        assert_eq!(context["readOnlyRootFilesystem"], true);
+        assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+        assert_ne!(context["runAsUser"], 0);
+    }
     for volume in pod["volumes"].as_array().unwrap() {
         let sources = volume["projected"]["sources"].as_array().cloned().unwrap_or_else(|| vec![volume.clone()]);
-        assert!(sources.iter().all(|source| source["secret"].is_object()), "{volume}");
+        let is_allowed = |source: &Value| source["secret"].is_object() || source["emptyDir"].is_object();
+        assert!(sources.iter().all(is_allowed), "{volume}");
     }
 }
 

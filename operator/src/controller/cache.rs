@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec};
+use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec, check_drivers};
 use redisbench_benchmark::plan::{Plan, compile};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use crate::build::Run;
+use crate::build::{Drivers, Run};
 use crate::environment::Compute;
 
 /// The most statuses per second that one operator writes for new numbers only.
@@ -79,7 +79,7 @@ impl Cache {
         self.lock().entry(namespace, uid).cleared = cleared;
     }
 
-    /// The trials of `spec`, of the benchmark of `run`. Cached while the spec is the same, because there may be hundreds of trials and
+    /// The trials of `spec`, of the benchmark of `run`, which may name `drivers`. Cached while the spec is the same, because there may be hundreds of trials and
     /// several reconciliations per second.
     ///
     /// # Errors
@@ -88,6 +88,7 @@ impl Cache {
         &self,
         run: &Run,
         spec: &RedisBenchmarkSpec,
+        drivers: &Drivers,
         compute: &Compute,
     ) -> Result<Arc<Compiled>, JoinError> {
         let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
@@ -97,6 +98,9 @@ impl Cache {
         let (name, of) = (run.benchmark.clone(), spec.clone());
         let plan = compute.run(move || compile(&of, &name)).await?;
         let joined = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let known: Vec<&str> = drivers.images.keys().map(String::as_str).collect();
+        let unknown = check_drivers(spec, &known, "add its image to drivers in the operator's chart");
+        let plan = plan.and_then(|plan| if unknown.is_empty() { Ok(plan) } else { Err(unknown) });
         let plan = Arc::new(plan.map_err(joined));
         self.lock().entry(&run.namespace, &run.uid).compiled = Some((spec.clone(), plan.clone()));
         Ok(plan)

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::cache::Cache;
 use super::observe::Reads;
 use super::pod_store::PodStore;
+use crate::build::Drivers;
 use crate::environment::Environment;
 use crate::metrics::OperatorMetrics;
 use crate::tasks::TaskRegistry;
@@ -28,6 +29,7 @@ pub struct Settings {
     /// For benchmarks with client libraries.
     pub clients_image: String,
     pub pull_policy: String,
+    pub drivers: Drivers,
     /// The key from which the credentials of all runs are derived.
     pub master_key: Arc<[u8; 32]>,
 }

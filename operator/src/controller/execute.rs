@@ -174,6 +174,7 @@ impl Executor<'_> {
             plan,
             image: if plan.needs_clients() { &settings.clients_image } else { &settings.image },
             pull_policy: &settings.pull_policy,
+            drivers: &settings.drivers,
         };
         let budget = build::disruption_budget(self.run, plan.largest().plan.shards);
         applier.create_children(&secret, &budget, &build::job(&input)).await?;

@@ -107,7 +107,8 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
         shared.cache.drop_plan(&run);
         None
     } else {
-        Some(shared.cache.plan(&run, &benchmark.spec, &shared.environment.compute).await?)
+        let drivers = &shared.settings.drivers;
+        Some(shared.cache.plan(&run, &benchmark.spec, drivers, &shared.environment.compute).await?)
     };
     let plan = compiled.as_deref().and_then(|compiled| compiled.as_ref().ok());
     let problems = compiled.as_deref().and_then(|compiled| compiled.as_ref().err()).map(String::as_str);

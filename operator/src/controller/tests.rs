@@ -213,6 +213,19 @@ async fn an_invalid_spec_is_refused_in_one_step_with_a_message() {
 }
 
 #[tokio::test]
+async fn a_driver_that_the_chart_lacks_is_refused_with_those_that_it_has() {
+    let world = World::new();
+    let clients = json!([{"name": "a", "type": "Driver", "driver": "jedis"}]);
+    world.put(benchmark(json!({"spec": {"load": {"clients": clients}}})), None);
+    world.reconcile().await.unwrap();
+    let accepted = world.condition("Accepted");
+    assert_eq!((&accepted["status"], &accepted["reason"]), (&json!("False"), &json!("InvalidSpec")));
+    let expected = "spec.load.clients[0].driver: jedis: is unknown; the drivers are go: name one of these, or add its image to \
+                    drivers in the operator's chart";
+    assert!(accepted["message"].as_str().unwrap().contains(expected), "{accepted}");
+}
+
+#[tokio::test]
 async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
     const BEFORE: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/before";
     let world = World::new();

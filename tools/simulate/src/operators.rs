@@ -12,7 +12,7 @@ use kube::runtime::controller::{Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, store};
 use kube::runtime::watcher::Event;
 use redisbench_benchmark::conductor::WallClock;
-use redisbench_operator::build::Run;
+use redisbench_operator::build::{Drivers, Run};
 use redisbench_operator::controller::{Context, Guarded, Settings, pod_store, reconcile, retry};
 use redisbench_operator::environment::{Compute, Environment};
 use redisbench_operator::tasks::TaskRegistry;
@@ -139,6 +139,7 @@ impl Operator {
             image: "loadgen".into(),
             clients_image: "clients".into(),
             pull_policy: "Never".into(),
+            drivers: Drivers::default(),
             master_key: Arc::new([7; 32]),
         };
         let client = world.client(name.clone());
