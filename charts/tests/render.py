@@ -107,6 +107,17 @@ class Pods(unittest.TestCase):
         self.assertIn("--loadgen-image=r/l:t2", container["args"])
         self.assertIn("--loadgen-image-pull-policy=Always", container["args"])
 
+    def test_drivers_are_given_to_the_operator(self):
+        arguments = pick(render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        self.assertFalse([argument for argument in arguments if "driver" in argument])
+        settings = ("drivers.redis-py=r/py:2", "drivers.go-redis=r:5000/go:1", "driverResources.limits.cpu=2")
+        arguments = pick(render(*settings), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        images = [argument for argument in arguments if argument.startswith("--driver-image=")]
+        self.assertEqual(images, ["--driver-image=go-redis=r:5000/go:1", "--driver-image=redis-py=r/py:2"])
+        (resources,) = [argument for argument in arguments if argument.startswith("--driver-resources=")]
+        found = json.loads(resources.partition("=")[2])
+        self.assertEqual(found, {"limits": {"cpu": "2", "memory": "512Mi"}})
+
     def test_images_have_no_default(self):
         for image in IMAGES:
             answer = template(images=[other for other in IMAGES if other != image])
@@ -286,6 +297,8 @@ class Values(unittest.TestCase):
             ("metrics.finishedBenchmarks=-1", "/metrics/finishedBenchmarks"),
             ("dashboards.folder=x", "folder"),
             ("masterKey.existingSecret=Not A Name", "/masterKey/existingSecret"),
+            ("drivers.Go=r/go:1", "Go"),
+            ("driverResources.cpu=1", "cpu"),
         ):
             answer = template(setting)
             self.assertNotEqual(answer.returncode, 0, setting)

@@ -25,6 +25,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .image.repository }}:{{ .image.tag | default .version }}
 {{- end -}}
 
+{{/* As JSON. Quantities are strings, though YAML reads some as numbers. */}}
+{{- define "redisbench.driverResources" -}}
+{{- $resources := dict -}}
+{{- range $kind, $quantities := .Values.driverResources -}}
+{{- $strings := dict -}}
+{{- range $name, $quantity := $quantities -}}
+{{- $_ := set $strings $name (toString $quantity) -}}
+{{- end -}}
+{{- $_ := set $resources $kind $strings -}}
+{{- end -}}
+{{ toJson $resources }}
+{{- end -}}
+
 {{- define "redisbench.masterKeySecret" -}}
 {{ .Values.masterKey.existingSecret | default (printf "%s-master-key" (include "redisbench.name" .)) }}
 {{- end -}}
