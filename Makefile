@@ -224,15 +224,16 @@ test-servers: servers ## test the engine, clusters, sentinels, verification, pre
 	  cargo test --workspace --test presets; \
 	done
 
-# Each against a redis-server of its own, with and without its library.
+# Each against a redis-server of its own: its conformance, with and without its library, and a short benchmark.
 test-drivers: packages ## build the drivers of client libraries in Go, Java, Python and Node.js, and check each; needs Go 1.26, JDK 17, Maven, Node.js 20.15, npm, python3, and their registries
 	@$(E2E)/install.sh go:golang javac:default-jdk-headless mvn:maven python3:python3 node:nodejs npm:npm
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	drivers/build.sh $(DRIVERS)
-	cargo build --workspace --bin redisbench-clients
+	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	@for driver in go-redis rueidis jedis lettuce redis-py ioredis node-redis; do for option in "" --noop; do \
 	  echo "$$driver $$option"; $(TARGET)/debug/redisbench-clients conformance $$option -- $(DRIVERS)/$$driver; \
 	done; done
+	DRIVERS=$(abspath $(DRIVERS)) cargo test --workspace --test suite -- --ignored --exact drivers::every_driver_runs_a_benchmark
 
 # On the idle machine, and with another process that is always busy. Takes 90 minutes for RUNS=3 of each.
 record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict; needs what verdict needs, and stress-ng

@@ -80,3 +80,32 @@ fn a_driver_that_fails_is_named_with_what_it_did() {
         "spec.load.clients[0].driver: small: is unknown; the drivers are other: name one of these, or start it",
     );
 }
+
+/// Its commands are those that `drivers/build.sh` writes.
+#[test]
+#[ignore = "needs other languages: make test-drivers"]
+fn every_driver_runs_a_benchmark() {
+    let commands = std::env::var("DRIVERS").expect("DRIVERS: the directory of drivers/build.sh");
+    for (name, library) in [
+        ("go-redis", "go-redis "),
+        ("rueidis", "rueidis "),
+        ("jedis", "jedis "),
+        ("lettuce", "lettuce-core "),
+        ("redis-py", "redis "),
+        ("ioredis", "ioredis "),
+        ("node-redis", "redis "),
+    ] {
+        let redis = RedisServer::start(&[]);
+        let target = json!({"name": "redis", "type": "Standalone", "endpoints": [redis.endpoint()]});
+        let clients = json!([{"name": "own", "type": "Driver", "driver": name, "pool": {"sharing": "Exclusive"}}]);
+        let command = format!("{name}={commands}/{name}");
+        let finished = Run::local(&manifest(&target, &clients, &json!({})), &["--driver", &command]).finish();
+        finished.succeeded();
+        let result = finished.result();
+        assert_eq!(number(&result["requests"]["succeeded"]), 2_000, "{name}: {result:#}");
+        assert_eq!(redis.calls("get") + redis.calls("set"), 2_000, "{name}");
+        let cost = &result["clients"][0];
+        assert!(cost["version"].as_str().unwrap().starts_with(library), "{name}: {cost}");
+        assert!(number(&cost["cpuPerRequestNanoseconds"]) > 0 && number(&cost["peakBytes"]) > 0, "{name}: {cost}");
+    }
+}
