@@ -5,7 +5,7 @@
 //! so that an answer from the wrong process is detected. Times are nanoseconds, and instants are readings of the answering shard's own
 //! monotonic clock.
 //!
-//! Independent of Kubernetes and Redis, except for the names of Redis' read-only commands.
+//! Independent of Kubernetes and Redis, except for lists of Redis' commands.
 
 #![warn(missing_docs)]
 

@@ -10,6 +10,7 @@ mod load;
 mod options;
 mod part;
 mod reads;
+pub mod refused;
 mod target;
 mod tracing;
 mod verify;

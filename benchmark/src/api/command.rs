@@ -1,36 +1,9 @@
 //! Parses `spec.workload.operations[].command`: arguments, quotes and placeholders.
 
 use redisbench_wire::plan::Part;
+use redisbench_wire::plan::refused::OF_THE_CONNECTION;
 
 use super::placeholder::{self, CommandError, Meaning};
-
-/// Commands that change the state of the connection, or that do not have exactly one reply. Replies after them could not be matched to
-/// requests.
-const OF_THE_CONNECTION: &[&str] = &[
-    "ASKING",
-    "AUTH",
-    "DISCARD",
-    "EXEC",
-    "HELLO",
-    "MONITOR",
-    "MULTI",
-    "PSUBSCRIBE",
-    "PSYNC",
-    "PUNSUBSCRIBE",
-    "QUIT",
-    "READONLY",
-    "READWRITE",
-    "REPLCONF",
-    "RESET",
-    "SELECT",
-    "SSUBSCRIBE",
-    "SUBSCRIBE",
-    "SUNSUBSCRIBE",
-    "SYNC",
-    "UNSUBSCRIBE",
-    "UNWATCH",
-    "WATCH",
-];
 
 /// Parses a command without scripts into its name and arguments. `ttl` is the range of `__ttl__` in seconds.
 ///

@@ -1,11 +1,12 @@
 //! `spec.safety`: what would harm other users of the target. The doc comments are the text of `kubectl explain`.
 //!
-//! The lists here apply where the server does not describe its commands. Before any load, a shard also refuses other commands that the
-//! server flags as `admin`, or, with `load.pipeline` above 1, as `blocking`.
+//! The lists of `redisbench_wire::plan::refused` apply where the server does not describe its commands. Before any load, a shard also refuses
+//! other commands that the server flags as `admin`, or, with `load.pipeline` above 1, as `blocking`.
 
 use std::time::Duration;
 
 use redisbench_wire::plan::Part;
+use redisbench_wire::plan::refused::{BLOCKING, BLOCKING_IF, COMMANDS, SUBCOMMANDS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,73 +36,6 @@ impl Default for SafetySpec {
 fn default_unattended() -> GoDuration {
     GoDuration::from(Duration::from_secs(300))
 }
-
-const DELETES: &str = "deletes or replaces data of other clients";
-const STALLS: &str = "blocks the server for all its clients";
-const CHANGES: &str = "changes the server for all its clients";
-const STOPS: &str = "stops the server or closes connections of other clients";
-
-/// Commands that are harmful with any arguments.
-pub(super) const COMMANDS: &[(&str, &str)] = &[
-    ("BGREWRITEAOF", STALLS),
-    ("BGSAVE", STALLS),
-    ("DEBUG", STOPS),
-    ("FAILOVER", CHANGES),
-    ("FLUSHALL", DELETES),
-    ("FLUSHDB", DELETES),
-    ("KEYS", STALLS),
-    // It deletes the keys here, and overwrites them there.
-    ("MIGRATE", DELETES),
-    ("MODULE", CHANGES),
-    ("PFDEBUG", STALLS),
-    ("PFSELFTEST", STALLS),
-    ("REPLICAOF", DELETES),
-    ("RESTORE", DELETES),
-    ("RESTORE-ASKING", DELETES),
-    ("SAVE", STALLS),
-    ("SHUTDOWN", STOPS),
-    ("SLAVEOF", DELETES),
-    ("SWAPDB", DELETES),
-];
-
-/// Commands with harmful subcommands.
-pub(super) const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
-    ("ACL", &["DELUSER", "LOAD", "LOG", "SAVE", "SETUSER"], CHANGES),
-    ("CLIENT", &["KILL", "NO-EVICT", "PAUSE", "UNPAUSE"], STOPS),
-    (
-        "CLUSTER",
-        &[
-            "ADDSLOTS",
-            "ADDSLOTSRANGE",
-            "BUMPEPOCH",
-            "DELSLOTS",
-            "DELSLOTSRANGE",
-            "FAILOVER",
-            "FLUSHSLOTS",
-            "FORGET",
-            "MEET",
-            "REPLICATE",
-            "RESET",
-            "SAVECONFIG",
-            "SET-CONFIG-EPOCH",
-            "SETSLOT",
-        ],
-        CHANGES,
-    ),
-    ("CONFIG", &["RESETSTAT", "REWRITE", "SET"], CHANGES),
-    ("FUNCTION", &["DELETE", "FLUSH", "KILL", "LOAD", "RESTORE"], DELETES),
-    ("LATENCY", &["RESET"], CHANGES),
-    ("MEMORY", &["PURGE"], STALLS),
-    ("SCRIPT", &["DEBUG", "FLUSH", "KILL"], DELETES),
-    ("SLOWLOG", &["RESET"], CHANGES),
-];
-
-/// Commands that wait for an event and block later requests on their connection.
-pub(super) const BLOCKING: &[&str] =
-    &["BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "WAITAOF"];
-
-/// Commands that block only with this option.
-const BLOCKING_IF: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
 
 /// The harmful command and its effect; none if its literal arguments are harmless.
 pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {

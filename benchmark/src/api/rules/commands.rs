@@ -1,7 +1,8 @@
 //! An approximation of [`super::super::safety`] for the API server alone, from the same lists. Rust parses commands, so it checks them exactly
 //! and names the entry.
 
-use super::super::safety::{BLOCKING, COMMANDS, SUBCOMMANDS};
+use redisbench_wire::plan::refused::{BLOCKING, COMMANDS, SUBCOMMANDS};
+
 use super::rule::Rule;
 
 /// Rules for the first characters of commands. The cost of a regular expression is its length times that of the text: with whole commands, a
