@@ -163,7 +163,7 @@ impl OperationRecord {
 
 impl Recording {
     pub fn new(plan: &TrialPlan) -> Self {
-        let open_loop = matches!(plan.load, Load::OpenLoop { .. });
+        let open_loop = plan.load != Load::ClosedLoop;
         let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
         Self {
             seconds: Seconds::new(operations),

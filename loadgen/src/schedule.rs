@@ -5,6 +5,8 @@
 mod constant;
 mod exponential;
 mod poisson;
+mod replay;
+mod replayed;
 mod seat;
 mod slot;
 mod streams;
@@ -14,8 +16,10 @@ use redisbench_wire::rate::CumulativeRate;
 
 use constant::Constant;
 use poisson::Poisson;
+use replayed::Replayed;
 use streams::{Single, Streams};
 
+pub use replay::Replay;
 pub use seat::Seat;
 pub use slot::Slot;
 
@@ -40,6 +44,8 @@ enum Arrivals {
     Poisson(Box<Poisson>),
     /// Several schedules as one.
     Streams(Box<Streams<Schedule>>),
+    /// The requests of a recording.
+    Replayed(Box<Replayed>),
 }
 
 impl Schedule {
@@ -54,6 +60,20 @@ impl Schedule {
         let streams = Box::new(Streams::new(plan, start, of));
         let (present, grid) = (streams.present(), Grid::new(seat, pacing_grid_nanoseconds));
         Some(Self { start, grid, step: 0, present, arrivals: Arrivals::Streams(streams) })
+    }
+
+    /// The schedule of a recording's requests of `seat`, beginning at `start`; `None` in a closed loop.
+    pub fn of_replay(plan: &TrialPlan, replay: &Replay, seat: Seat, start: u64) -> Option<Self> {
+        let (Load::OpenLoop { pacing_grid_nanoseconds: grid, .. }
+        | Load::Recorded { pacing_grid_nanoseconds: grid, .. }) = plan.load
+        else {
+            return None;
+        };
+        let present = Slot { k: replay.peek().unwrap_or(u64::MAX), due: 0 };
+        let arrivals = Arrivals::Replayed(Box::new(Replayed::of(plan, replay)?));
+        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: 0, present, arrivals };
+        schedule.present.due = schedule.due();
+        Some(schedule)
     }
 
     fn new(seat: Seat, rate: CumulativeRate, arrival: Arrival, seed: u64, grid: u64, start: u64) -> Self {
@@ -94,9 +114,24 @@ impl Schedule {
                 self.present = streams.present();
                 return;
             }
+            Arrivals::Replayed(replayed) => {
+                replayed.replay.advance();
+                self.present.k = replayed.replay.peek().unwrap_or(u64::MAX);
+            }
             Arrivals::Constant(_) | Arrivals::Stages(_) => {}
         }
         self.present.due = self.due();
+    }
+
+    /// Returns whether no slot is left.
+    pub fn is_over(&self) -> bool {
+        self.present.due == u64::MAX
+    }
+
+    /// When the schedule of all workers ends; `None` if it does not.
+    pub fn end(&self) -> Option<u64> {
+        let Arrivals::Replayed(replayed) = &self.arrivals else { return None };
+        replayed.end().map(|time| self.start.saturating_add(time))
     }
 
     /// How many slots from the current one on are due before `end`.
@@ -109,6 +144,7 @@ impl Schedule {
             Arrivals::Stages(rate) => rate.count_before(latest.saturating_add(1)),
             Arrivals::Poisson(poisson) => return poisson.slots_until(latest),
             Arrivals::Streams(streams) => return streams.due_before(end),
+            Arrivals::Replayed(replayed) => return replayed.count_until(latest),
         };
         first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
     }
@@ -121,6 +157,10 @@ impl Schedule {
             Arrivals::Stages(rate) => rate.due(self.present.k),
             Arrivals::Poisson(poisson) => poisson.time(),
             Arrivals::Streams(streams) => return streams.present().due,
+            Arrivals::Replayed(replayed) => match replayed.time() {
+                Some(time) => time,
+                None => return u64::MAX,
+            },
         };
         self.start.saturating_add(self.grid.up(time))
     }

@@ -13,6 +13,7 @@ mod keys;
 mod mix;
 mod numbering;
 mod pattern;
+mod recorded;
 pub(crate) mod rng;
 mod template;
 mod transaction;
@@ -23,13 +24,15 @@ use std::sync::Arc;
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
-    KeyPattern, Keys, Load, Operation, Part, Preload, PreloadStep, ShardPlan, TrialPlan, WorkloadOptions,
+    KeyPattern, Keys, Load, Operation, Part, Preload, PreloadStep, ShardPlan, TrialPlan, Workload as WorkloadPlan,
+    WorkloadOptions,
 };
 
 use keys::KeySpace;
 use mix::Mix;
 use numbering::{Numbering, Turns};
 use pattern::Pattern;
+use recorded::Recorded;
 use rng::Stream;
 use template::Template;
 use transaction::Around;
@@ -66,6 +69,8 @@ pub struct Workload {
     exchanges: Option<Box<[Option<Exchange>]>>,
     /// Per operation, the command that writes a key that a read has missed. Empty if no operation has one.
     fills: Vec<Option<Template>>,
+    /// Commands to send instead of generated ones.
+    recorded: Option<Recorded>,
 }
 
 /// One step of a preload: a command for each number.
@@ -147,14 +152,22 @@ impl Workload {
         };
         let lines = (streams > 1).then_some(plain);
         let values = Values::new(&plan.workload.values, plan.workload.seed)?.numbered(lines);
-        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, turns| {
+        let WorkloadPlan { operations, options, .. } = &plan.workload;
+        let mut workload = Self::with_options(plan, operations, options, values, |keys, turns| {
             let per_connection = matches!(keys.pattern, KeyPattern::PerConnection { .. });
             // Random patterns need no turns and no streams: they can use the request's own number.
             let turns = turns.filter(|_| per_connection || keys.pattern == KeyPattern::Sequential);
             let walks = matches!(keys.pattern, KeyPattern::Sequential | KeyPattern::Partitioned);
             let pattern = Pattern::of(keys, plan.shards, plan.connections, plan.workload.seed)?;
             Ok(pattern.numbered(numbering(turns, per_connection, if walks { streams } else { 1 })))
-        })
+        })?;
+        if let Some(trace) = &plan.trace {
+            let recorded = trace.recorded.as_ref().ok_or(WorkloadError::Trace)?;
+            let recorded = Recorded::new(recorded, plan.workload.seed);
+            workload.longest = workload.longest.max(recorded.longest());
+            workload.recorded = Some(recorded);
+        }
+        Ok(workload)
     }
 
     /// The preload's workload, with the values of this one: request k writes key k of the key space, or adds element k. `None` if nothing
@@ -256,7 +269,7 @@ impl Workload {
         let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
         let exchanges = exchanges.iter().any(Option::is_some).then_some(exchanges);
         let slots = Stream::new(workload.seed, rng::SLOTS);
-        Ok(Self { mix, operation_bits, values, templates, longest, slots, exchanges, fills })
+        Ok(Self { mix, operation_bits, values, templates, longest, slots, exchanges, fills, recorded: None })
     }
 
     /// The mix of `operations`, and the place of each if it is a fixed sequence. `None` if no operation has a weight.
@@ -322,14 +335,37 @@ impl Workload {
 
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
-        self.mix.draw(k & self.operation_bits)
+        match &self.recorded {
+            None => self.mix.draw(k & self.operation_bits),
+            Some(recorded) => recorded.operation(k),
+        }
+    }
+
+    /// Returns whether requests have lanes.
+    #[inline]
+    pub fn has_lanes(&self) -> bool {
+        self.recorded.is_some()
+    }
+
+    /// A number that is the same for all requests of a key, if they have to keep their order.
+    #[inline]
+    pub fn lane(&self, k: u64) -> Option<u64> {
+        self.recorded.as_ref().map(|recorded| recorded.lane(k))
+    }
+
+    /// The lanes of a recording's commands; empty without one.
+    pub fn lanes(&self) -> &[u64] {
+        self.recorded.as_ref().map_or(&[][..], Recorded::lanes)
     }
 
     /// The cluster slot of request `k`. A command without a key gets a slot by hash.
     #[inline]
     pub fn slot(&self, k: u64, operation: u16) -> u16 {
-        let template = &self.templates[usize::from(operation)];
-        template.slot(k).unwrap_or_else(|| self.any_slot(k))
+        let slot = match &self.recorded {
+            None => self.templates[usize::from(operation)].slot(k),
+            Some(recorded) => recorded.slot(k),
+        };
+        slot.unwrap_or_else(|| self.any_slot(k))
     }
 
     /// A slot for request `k` that does not depend on its key, uniform over the requests.
@@ -342,18 +378,27 @@ impl Workload {
     /// have at least [`Self::longest`] bytes plus [`Self::SLACK`].
     #[inline]
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+        if let Some(recorded) = &self.recorded {
+            return recorded.encode(k, room);
+        }
         let template = &self.templates[usize::from(operation)];
         template.encode(k, &self.values, room)
     }
 
     /// Like [`Self::encode`], by the general path, for loads that do more than send.
     pub fn encode_any(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+        if let Some(recorded) = &self.recorded {
+            return recorded.encode(k, room);
+        }
         self.templates[usize::from(operation)].encode_steps(k, &self.values, room)
     }
 
     /// The command of request `k` as [`Self::encode`] writes it, for callers off the hot path.
     #[cold]
     pub fn command(&self, k: u64, operation: u16) -> Vec<u8> {
+        if let Some(recorded) = &self.recorded {
+            return recorded.command(k).to_vec();
+        }
         let mut room = vec![0; self.longest + Self::SLACK];
         let template = self.templates.get(usize::from(operation));
         let length = template.map_or(0, |template| template.encode_steps(k, &self.values, &mut room));

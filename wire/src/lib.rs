@@ -5,7 +5,7 @@
 //! so that an answer from the wrong process is detected. Times are nanoseconds, and instants are readings of the answering shard's own
 //! monotonic clock.
 //!
-//! Independent of Kubernetes and Redis, except for lists of Redis' commands.
+//! Independent of Kubernetes and Redis, except for lists of Redis' commands and the lines of MONITOR.
 
 #![warn(missing_docs)]
 

@@ -7,11 +7,14 @@ mod caching;
 mod client;
 mod lines;
 mod load;
+mod monitor;
 mod options;
 mod part;
 mod reads;
+mod recorded;
 pub mod refused;
 mod target;
+mod trace;
 mod tracing;
 mod verify;
 mod workload;
@@ -27,9 +30,11 @@ pub use load::{Arrival, Bound, Lifetime, LifetimeLimit, LifetimeSpread, Load, Pi
 pub use options::{Fill, OperationRate, Script, Transaction, Wait, WorkloadOptions};
 pub use part::ShardPlan;
 pub use reads::{READS, only_reads};
+pub use recorded::{Recorded, RecordedCommand};
 pub use target::{
     AddressMapping, Distribution, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust,
 };
+pub use trace::Trace;
 pub use tracing::Tracing;
 pub use verify::{Followed, Role, Verify};
 pub use workload::{
@@ -47,6 +52,9 @@ pub struct TrialPlan {
     pub target: Target,
     /// The commands to send.
     pub workload: Workload,
+    /// The recording to send instead. The workload then has no operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// The data to write before the trial.
     pub preload: Preload,
     /// Commands to send after it, one step after the other.
@@ -139,6 +147,14 @@ impl TrialPlan {
     /// The keys whose values are tracked; see [`Workload::followed`].
     pub fn followed(&self) -> Option<Followed> {
         self.workload.followed(self.verify)
+    }
+
+    /// Adds what a shard has read to a plan with a trace.
+    pub fn replay(&mut self, recorded: Recorded) {
+        self.workload.operations = recorded.operations().to_vec();
+        if let Some(trace) = &mut self.trace {
+            trace.recorded = Some(recorded);
+        }
     }
 
     /// How long written keys may be read back after the load.

@@ -36,7 +36,7 @@ struct Piece {
 }
 
 impl CumulativeRate {
-    /// L of `plan`, of all its operations together. None in a closed loop.
+    /// L of `plan`, of all its operations together. None in a closed loop, and with recorded due times.
     pub fn of(plan: &TrialPlan) -> Option<Self> {
         let own = plan.workload.own_rates_per_second();
         Self::raised(plan, own)

@@ -89,6 +89,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         shards: spec.shards.count,
         target,
         workload,
+        trace: None,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,
             PreloadMode::Always => plan::Preload::Always,

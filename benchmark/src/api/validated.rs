@@ -62,7 +62,9 @@ impl Validated {
 /// The time limits of `plan`, from its other fields.
 pub(super) fn limits(plan: &TrialPlan, shards: &Shards) -> Limits {
     let unsent = match plan.load {
-        Load::OpenLoop { unsent_after_nanoseconds, .. } => unsent_after_nanoseconds,
+        Load::OpenLoop { unsent_after_nanoseconds, .. } | Load::Recorded { unsent_after_nanoseconds, .. } => {
+            unsent_after_nanoseconds
+        }
         Load::ClosedLoop => 0,
     };
     let measured = plan.warmup_nanoseconds + plan.bound.longest_nanoseconds();

@@ -499,6 +499,13 @@ fn load(plan: &TrialPlan) -> LoadResult {
             pipeline_mode: None,
             concurrency: None,
         },
+        Load::Recorded { pacing_grid_nanoseconds, .. } => LoadResult {
+            kind: LoadType::OpenLoop,
+            arrival: None,
+            pacing_grid_nanoseconds: Some(*pacing_grid_nanoseconds),
+            pipeline_mode: None,
+            concurrency: None,
+        },
     }
 }
 

@@ -49,7 +49,7 @@ impl Plateau {
 pub(super) fn all(spec: &Validated, outcome: &Outcome) -> Vec<Plateau> {
     let own = spec.plan.workload.own_rates_per_second();
     let stages = match &spec.plan.load {
-        Load::ClosedLoop => return vec![Plateau::whole(None)],
+        Load::ClosedLoop | Load::Recorded { .. } => return vec![Plateau::whole(None)],
         Load::OpenLoop { rate_per_second, stages, .. } if stages.is_empty() => {
             return vec![Plateau::whole(Some(rate_per_second.saturating_add(own)))];
         }

@@ -44,7 +44,7 @@ fn throughput(spec: &Validated, outcome: &Outcome, plateaus: &[Plateau]) -> Opti
     let closed = match &spec.plan.load {
         Load::ClosedLoop => true,
         Load::OpenLoop { arrival: Arrival::Constant, .. } => false,
-        Load::OpenLoop { .. } => return None,
+        Load::OpenLoop { .. } | Load::Recorded { .. } => return None,
     };
     let completions = Completions::of(outcome);
     plateaus.iter().find_map(|plateau| {
@@ -59,6 +59,8 @@ fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged, plateaus: &[Pla
     let told = match &spec.plan.load {
         Load::ClosedLoop => false,
         Load::OpenLoop { .. } => !rate::is_met(spec, merged) || rate::backlog_growth(spec, outcome, merged).is_some(),
+        // A recorded rate changes.
+        Load::Recorded { .. } => true,
     };
     if told || outcome.lost().next().is_some() {
         return None;

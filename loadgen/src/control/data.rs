@@ -1,18 +1,26 @@
-//! Values and keys from files, which no plan carries.
+//! Values, keys and recordings from files, which no plan carries.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redisbench_wire::plan::{KeyFile, Keys, Lines, ShardPlan, ValueContent, Workload};
+use redisbench_wire::plan::{KeyFile, Keys, Lines, Recorded, ShardPlan, ValueContent, Workload};
+use tracing::info;
+
+use crate::workload;
 
 const ABSENT: &str =
     "the ConfigMap or its key did not exist when the shard started: create it, then the benchmark again";
 
-/// `plan` with the lines of the files in `directory`, if it has values or keys from one. Fails with a message that names the field.
-pub(super) fn with_lines(mut plan: ShardPlan, directory: &Path) -> Result<ShardPlan, String> {
+/// `plan` with the lines of the files in `directory`, if it has values or keys from one, or a recording. Fails with a message that names
+/// the field.
+pub(super) fn with_files(mut plan: ShardPlan, directory: &Path) -> Result<ShardPlan, String> {
+    if plan.trace.is_some() {
+        return with_trace(&plan, directory).map_err(|problem| format!("spec.workload.trace.configMapRef: {problem}"));
+    }
     let of_file = |name: &str, field: &str| {
-        read(&directory.join(name)).map_err(|problem| format!("spec.workload.{field}.configMapRef: {problem}"))
+        lines(&directory.join(name)).map_err(|problem| format!("spec.workload.{field}.configMapRef: {problem}"))
     };
     if plan.workload.values.content == ValueContent::Lines {
         let lines = of_file(Lines::VALUES_FILE, "values.content.file")?;
@@ -47,47 +55,99 @@ fn check_keys(workload: &Workload, lines: &Lines) -> Result<(), String> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Lines, String> {
+fn lines(path: &Path) -> Result<Lines, String> {
+    Lines::of(read(path, Lines::BYTES)?)
+        .ok_or_else(|| "the value of the key is empty: write a line for each".to_owned())
+}
+
+fn with_trace(plan: &ShardPlan, directory: &Path) -> Result<ShardPlan, String> {
+    let text = read(&directory.join(Recorded::FILE), Recorded::BYTES)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_micros();
+    let recorded = Recorded::of_monitor(&text, u64::try_from(now).unwrap_or(u64::MAX))?;
+    info!(commands = recorded.commands().len(), left_out = recorded.left_out(), "read the trace");
+    let plan = plan.with(|plan| plan.replay(recorded));
+    let workload = workload::Workload::of_trial(&plan).map_err(|error| error.to_string())?;
+    let (shard, shards) = (u64::from(plan.shard), u64::from(plan.shards.max(1)));
+    if !workload.lanes().iter().any(|lane| lane % shards == shard) {
+        return Err(format!(
+            "no key of the trace falls to shard {shard} of {shards}: lower spec.shards.count, or record more keys"
+        ));
+    }
+    Ok(plan)
+}
+
+/// A file of at most `most` bytes.
+fn read(path: &Path, most: u32) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => ABSENT.to_owned(),
         _ => format!("{} cannot be read: {error}", path.display()),
     };
     let mut text = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(u64::from(Lines::BYTES) + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() > Lines::BYTES as usize {
+    file.take(u64::from(most) + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() > most as usize {
         return Err("the value of the key has more than 1 MiB: remove lines".to_owned());
     }
-    Lines::of(text).ok_or_else(|| "the value of the key is empty: write a line for each".to_owned())
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use redisbench_wire::plan::TrialPlan;
+    use redisbench_wire::plan::{Trace, TrialPlan};
 
     use super::*;
     use crate::sample::plan;
 
+    /// Reads `text` as the file `name` of `plan`.
+    fn read_as(plan: &ShardPlan, name: &str, text: Option<&[u8]>) -> Result<ShardPlan, String> {
+        let directory = tempfile::tempdir().unwrap();
+        if let Some(text) = text {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        with_files(plan.clone(), directory.path())
+    }
+
+    fn refused(plan: &ShardPlan, name: &str, text: Option<&[u8]>, parts: [&str; 2]) {
+        let message = read_as(plan, name, text).unwrap_err();
+        assert!(message.starts_with(parts[0]) && message.contains(parts[1]), "{message}");
+    }
+
     #[test]
     fn lines_are_read_from_the_file() {
-        let directory = tempfile::tempdir().unwrap();
         let mut plan = plan();
-        assert_eq!(with_lines(plan.clone().of_shard(1), directory.path()), Ok(plan.clone().of_shard(1)));
+        let none = plan.clone().of_shard(1);
+        assert_eq!(read_as(&none, Lines::VALUES_FILE, None), Ok(none));
         plan.workload.values.content = ValueContent::Lines;
-        let read = || with_lines(plan.clone().of_shard(1), directory.path());
-        let write = |text: &[u8]| std::fs::write(directory.path().join(Lines::VALUES_FILE), text).unwrap();
-        let refused = |part: &str| {
-            let message = read().unwrap_err();
-            assert!(message.starts_with("spec.workload.values.content.file.configMapRef: "), "{message}");
-            assert!(message.contains(part), "{message}");
+        let plan = plan.of_shard(1);
+        let refused = |text: Option<&[u8]>, part: &str| {
+            let parts = ["spec.workload.values.content.file.configMapRef: ", part];
+            refused(&plan, Lines::VALUES_FILE, text, parts);
         };
-        refused("did not exist");
-        write(b"");
-        refused("is empty");
-        write(&vec![b'x'; Lines::BYTES as usize + 1]);
-        refused("more than 1 MiB");
-        write(b"one\ntwo\n");
-        assert_eq!(read().unwrap().workload.values.lines, Lines::of(b"one\ntwo\n".to_vec()));
+        refused(None, "did not exist");
+        refused(Some(b""), "is empty");
+        refused(Some(&vec![b'x'; Lines::BYTES as usize + 1]), "more than 1 MiB");
+        let read = read_as(&plan, Lines::VALUES_FILE, Some(b"one\ntwo\n")).unwrap();
+        assert_eq!(read.workload.values.lines, Lines::of(b"one\ntwo\n".to_vec()));
+    }
+
+    #[test]
+    fn a_recording_brings_its_operations() {
+        let mut plan = plan();
+        plan.trace = Some(Trace { repeats: false, recorded: None });
+        plan.workload.operations.clear();
+        let text: String = (0..100).map(|key| format!("1.000000 [0 a:1] \"get\" \"key:{key}\"\n")).collect();
+        let read = read_as(&plan.clone().of_shard(2), Recorded::FILE, Some(text.as_bytes())).unwrap();
+        assert_eq!((read.shard, read.workload.operations[0].name.as_str()), (2, "get"));
+        assert_eq!(read.trace.as_ref().unwrap().recorded.as_ref().unwrap().commands().len(), 100);
+        let refused = |text: Option<&[u8]>, part: &str| {
+            let mut shards = (0..3).map(|shard| plan.clone().of_shard(shard));
+            let plan = shards.find(|plan| read_as(plan, Recorded::FILE, text).is_err()).unwrap();
+            refused(&plan, Recorded::FILE, text, ["spec.workload.trace.configMapRef: ", part]);
+        };
+        refused(None, "did not exist");
+        refused(Some(b"SET a b\n"), "line 1 is not in the format of MONITOR");
+        refused(Some(&vec![b'\n'; Recorded::BYTES as usize + 1]), "more than 1 MiB");
+        refused(Some(b"1.000000 [0 a:1] \"get\" \"only\"\n"), "no key of the trace falls to shard");
     }
 
     #[test]
@@ -96,7 +156,7 @@ mod tests {
         let mut plan = plan();
         (plan.workload.key_file, plan.workload.keys.start, plan.workload.keys.count) = (Some(KeyFile::default()), 1, 2);
         plan.workload.operations[0].keys = Some(plan.workload.keys.clone());
-        let read = |plan: &TrialPlan| with_lines(plan.clone().of_shard(1), directory.path());
+        let read = |plan: &TrialPlan| with_files(plan.clone().of_shard(1), directory.path());
         let write = |text: &[u8]| std::fs::write(directory.path().join(Lines::KEYS_FILE), text).unwrap();
         assert!(read(&plan).unwrap_err().starts_with("spec.workload.keys.file.configMapRef: the ConfigMap or its key"));
         write(b"user:1\n\nuser:3\n");

@@ -2,7 +2,7 @@
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
-    Bound, Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan,
+    Arrival, Bound, Caching, KeyPattern, Keys, LifetimeLimit, Load, Operation, Part, PipelineMode, Protocol, ShardPlan,
     Topology, TrialPlan, ValueContent, ValueSize, Values, Verify, Workload,
 };
 use redisbench_wire::rate::CumulativeRate;
@@ -54,9 +54,11 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     check_keys("workload", &plan.workload.keys)?;
     check_values(&plan.workload.values)?;
     let operations = &plan.workload.operations;
-    require(!operations.is_empty() && operations.len() <= limits::OPERATIONS, || {
-        format!("workload.operations has {} entries, not 1 to {}", operations.len(), limits::OPERATIONS)
+    let least = usize::from(plan.trace.is_none());
+    require((least..=limits::OPERATIONS).contains(&operations.len()), || {
+        format!("workload.operations has {} entries, not {least} to {}", operations.len(), limits::OPERATIONS)
     })?;
+    check_trace(plan)?;
     operations.iter().try_for_each(check_operation)?;
     check_options(plan)?;
     check_preload(plan)?;
@@ -81,6 +83,26 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(longest > 0, || "bound: the measurement has no duration".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
+}
+
+/// Rejects what goes with generated requests only.
+fn check_trace(plan: &TrialPlan) -> Result<(), String> {
+    let (options, generated) = (&plan.workload.options, plan.trace.is_none());
+    let pace = if let Load::Recorded { pace_millionths, .. } = plan.load { Some(pace_millionths) } else { None };
+    require(pace.is_none_or(|pace| pace > 0 && !generated), || {
+        "load: recorded due times need a trace, and a pace above 0".into()
+    })?;
+    let single = options.transaction.is_none() && options.wait.is_none() && options.fills.is_empty();
+    require(generated || single && options.caching.is_none() && !options.in_turns, || {
+        "trace: not supported with transactions, WAIT, fills, caching or a mix in turns".into()
+    })?;
+    let plain = plan.verify == Verify::None && plan.client.is_none() && plan.nodes_per_shard.is_none();
+    require(generated || plain, || "trace: not supported with verify, clients or nodesPerShard".into())?;
+    let by_time = matches!(plan.bound, Bound::Duration { .. });
+    let even = matches!(plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
+    require(generated || by_time && !even, || {
+        "trace: not supported with a number of requests or Poisson arrivals".into()
+    })
 }
 
 /// Bounds the memory for followed keys, and checks that a value has room for a stamp.
@@ -302,7 +324,7 @@ mod tests {
     use crate::open_loop::OpenLoop;
     use crate::sample::{SECOND, plan};
     use redisbench_wire::plan::{
-        CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, OperationRate, PreloadStep, RateStage, Tags,
+        CacheScope, CachingMode, KeyFile, Lifetime, LifetimeSpread, OperationRate, PreloadStep, RateStage, Tags, Trace,
         Tracing,
     };
 
@@ -329,6 +351,14 @@ mod tests {
     fn step(rounds: u32) -> PreloadStep {
         let arguments = Operation::of("preload", 1, "SADD __key__ a").arguments;
         PreloadStep { keys: plan().workload.keys, arguments, rounds, writes: true }
+    }
+
+    fn trace() -> Option<Trace> {
+        Some(Trace { repeats: false, recorded: None })
+    }
+
+    fn at_pace(pace_millionths: u32) -> Load {
+        Load::Recorded { pace_millionths, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 }
     }
 
     fn caching() -> Caching {
@@ -415,7 +445,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named() {
-        let faults: [(Spoil, &str); 41] = [
+        let faults: [(Spoil, &str); 44] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shards = 0, "shard 1 of 0 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -452,6 +482,9 @@ mod tests {
             (|plan| plan.workload.values = Values::fixed(u32::MAX), "workload.values: one has 4294967295 bytes"),
             (|plan| plan.workload.values.size = ValueSize::Weighted(Vec::new()), "workload.values.size has 0 entries"),
             (|plan| plan.workload.operations.clear(), "has 0 entries"),
+            (|plan| plan.load = at_pace(1), "need a trace"),
+            (|plan| (plan.trace, plan.load) = (trace(), at_pace(0)), "a pace above 0"),
+            (|plan| (plan.trace, plan.verify) = (trace(), Verify::Replies), "trace: not supported with verify"),
             (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
             (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
             (|plan| plan.load = open(0, &[]), "load.ratePerSecond is 0"),

@@ -28,7 +28,7 @@ fn halved(plan: &ShardPlan) -> ShardPlan {
     let mut halved = plan.with(|plan| {
         plan.warmup_nanoseconds = match plan.load {
             Load::ClosedLoop => Probe::WARMUP_NANOSECONDS,
-            Load::OpenLoop { .. } => 0,
+            Load::OpenLoop { .. } | Load::Recorded { .. } => 0,
         };
         plan.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
         plan.settle = false;

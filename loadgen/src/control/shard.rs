@@ -406,6 +406,8 @@ impl Shard {
             && plan.shard == 0
         {
             let mounts = self.settings.mounts.clone();
+            // With what was read from files.
+            let plan = config.plan.clone();
             let (watch, task) = ServerWatch::begin(plan, mounts, config.topology.clone(), &config.reads, start);
             self.servers = Some(watch);
             // Tracked, so that a drain also waits for these connections.
@@ -414,7 +416,7 @@ impl Shard {
     }
 
     fn begin_exporter(&mut self, attempt: u32) {
-        let exporter = self.trial.plan_in_use().and_then(|plan| Exporter::begin(&plan, attempt));
+        let exporter = self.config.as_ref().and_then(|config| Exporter::begin(&config.plan, attempt));
         self.exporter = exporter.map(|(exporter, task)| {
             // Tracked, so that a drain also waits for the last batch.
             self.ending.spawn(task);
@@ -431,7 +433,7 @@ impl Shard {
         if let Err(message) = descriptors::raise_limit(plan.connections) {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
-        let plan = match data::with_lines(plan, &self.settings.data) {
+        let plan = match data::with_files(plan, &self.settings.data) {
             Ok(plan) => plan,
             Err(message) => return self.observe(Event::Failed(target::failure(FailureReason::BadPlan, &message))),
         };
@@ -450,6 +452,7 @@ impl Shard {
             && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
             let (mounts, cluster_watch) = (self.settings.mounts.clone(), self.cluster_watch.clone());
+            let plan = config.plan.clone();
             let known = config.topology.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, cluster_watch, known, why, sender);
             self.search = Some(Search { findings: Background::begin(tokio::spawn, look), plan, why: Some(why) });

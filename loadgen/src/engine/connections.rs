@@ -544,6 +544,14 @@ impl Connections {
         None
     }
 
+    /// The connection of `node` that sends all requests of `lane`, if it has room.
+    #[inline]
+    pub(super) fn of_lane(&self, node: usize, lane: u64, depth: Depth) -> Option<u32> {
+        let members = &self.pools[node].members;
+        let index = *members.get(usize::try_from(lane.checked_rem(members.len() as u64)?).ok()?)?;
+        (self.all[index as usize].room(depth) > 0).then_some(index)
+    }
+
     /// Lets another connection of the same server be the next.
     #[inline]
     pub(super) fn pass_over(&mut self, index: u32) {

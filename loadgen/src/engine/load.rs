@@ -190,25 +190,28 @@ impl Load {
         start: u64,
         together: Arc<Together>,
     ) -> Self {
-        let source = Source::of_trial(plan, seat, start);
+        let source = Source::of_trial(plan, &workload, seat, start);
         let mut load = Self::new(Kind::Trial, workload, source, plan.pipeline as usize, start);
         (load.facts.together, load.facts.caches) = (together, plan.workload.options.caching.is_some());
-        load.first_due = match &load.source {
-            Source::Open(schedule) => schedule.peek().due,
-            _ => start,
-        };
+        load.first_due = start;
+        if let Source::Open(schedule) = &load.source {
+            // A recording ends for all workers at once, also for those that have none of its last commands.
+            (load.first_due, load.dry) = (schedule.peek().due, schedule.end());
+        }
         load.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if load.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
             // Requests are queued by key, or answered by a cache: connections that draw for themselves cannot do that.
-            (None, _) if plan.followed().is_some() || load.caches => {
+            (None, _) if plan.followed().is_some() || load.caches || plan.trace.is_some() => {
                 Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
             }
             (None, PipelineMode::Batch) => Filling::Batches,
             (None, PipelineMode::Window) => Filling::Windows,
         };
         load.measure_from = start.saturating_add(plan.warmup_nanoseconds);
-        if let plan::Load::OpenLoop { unsent_after_nanoseconds, .. } = plan.load {
+        if let plan::Load::OpenLoop { unsent_after_nanoseconds, .. }
+        | plan::Load::Recorded { unsent_after_nanoseconds, .. } = plan.load
+        {
             load.unsent_after = unsent_after_nanoseconds;
         }
         match plan.bound {
@@ -316,8 +319,12 @@ impl Load {
 
     /// Begins to drain if the load sends no further new requests.
     pub(super) fn drain(&mut self, connections: &impl Links, now: u64) {
-        let walked = matches!(&self.source, Source::Walk(walk) if walk.k >= walk.end && walk.redo.is_empty());
-        if self.is_active() && (now >= self.ends || walked || self.aborted || self.used_up(now)) {
+        if self.is_active() && (now >= self.ends || self.source.is_over() || self.aborted || self.used_up(now)) {
+            if let Source::Replay(replay) = &self.source
+                && !replay.is_empty()
+            {
+                self.dry.get_or_insert(now);
+            }
             self.facts.stage = Stage::Draining;
             self.settle(connections, now);
         }
@@ -396,7 +403,7 @@ impl Load {
             Source::Walk(walk) => {
                 (walk.allowance.as_ref().map_or(border, |allowance| border.min(allowance.next())), false)
             }
-            Source::Closed { .. } | Source::PerConnection(_) => (border, false),
+            Source::Closed { .. } | Source::PerConnection(_) | Source::Replay(_) => (border, false),
             Source::Open(schedule) => match schedule.peek().due {
                 // It waits for room, which only a reply makes.
                 due if due <= now => (border, false),

@@ -83,7 +83,10 @@ pub(super) struct Vigil {
 impl Vigil {
     /// For a worker that generates `load` and may use `processor` millionths of a processor.
     pub(super) fn of(load: &Load, processor: u64) -> Self {
-        let on_grid = matches!(load, Load::OpenLoop { pacing_grid_nanoseconds: 1.., .. });
+        let on_grid = matches!(
+            load,
+            Load::OpenLoop { pacing_grid_nanoseconds: 1.., .. } | Load::Recorded { pacing_grid_nanoseconds: 1.., .. }
+        );
         let rests = if on_grid { u64::MAX } else { 0 };
         Self { divisor: (SHARE * 1_000_000) / processor.max(1), rests, ..Self::default() }
     }

@@ -24,6 +24,16 @@ impl Seat {
         u64::from(self.workers) * u64::from(self.shards)
     }
 
+    /// Returns whether the worker takes the requests of `lane`.
+    pub fn has(self, lane: u64) -> bool {
+        lane % self.step().max(1) == self.first()
+    }
+
+    /// The number of `lane` among those of the worker.
+    pub fn own_lane(self, lane: u64) -> u64 {
+        lane / self.step().max(1)
+    }
+
     /// How many of the shard's `count` local requests from `first` on are this worker's.
     pub fn share(self, first: u64, count: u64) -> u64 {
         let workers = u64::from(self.workers);

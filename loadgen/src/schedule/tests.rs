@@ -219,3 +219,42 @@ fn a_gap_is_a_fraction_of_a_request() {
     let nanoseconds = (u128::from(gap) * u128::from(SECOND)) >> FRACTION_BITS;
     assert_eq!(u128::from(poisson(ALONE, &rate, 7).peek().due), nanoseconds);
 }
+
+/// The due times of a recording's requests at another speed, computed one by one.
+fn replayed(times: &[u64], pace: u32, k: u64) -> u64 {
+    let (count, span) = (times.len() as u64, times[times.len() - 1] - times[0]);
+    let period = if span == 0 { SECOND } else { 1_000 * span + (1_000 * span).div_ceil(count - 1) };
+    let time = k / count * period + 1_000 * (times[(k % count) as usize] - times[0]);
+    (u128::from(time) * 1_000_000 / u128::from(pace)) as u64
+}
+
+proptest! {
+    #[test]
+    fn recorded_requests_are_due_at_their_times(
+        gaps in prop::collection::vec(0_u64..5_000, 1..40),
+        pace in 1_u32..5_000_000,
+        every in 1_u64..4,
+        repeats in any::<bool>(),
+        taken in 0_usize..100,
+        end in 0_u64..4_000_000,
+    ) {
+        const START: u64 = 77;
+        let times: Vec<u64> = gaps.iter().scan(0, |sum, gap| { *sum += gap; Some(*sum) }).collect();
+        let keys: Vec<_> = times.iter().map(|time| (*time, "key".to_owned())).collect();
+        let mut plan = crate::sample::replay(&keys, repeats);
+        plan.load = Load::Recorded { pace_millionths: pace, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 };
+        let count = times.len() as u64;
+        let replay = Replay::new((0..count).filter(|number| number % every == 0).collect(), count, repeats);
+        let mut schedule = Schedule::of_replay(&plan, &replay, ALONE, START).unwrap();
+        prop_assert_eq!(schedule.end(), (!repeats).then(|| START + replayed(&times, pace, count)));
+        for _ in 0..taken {
+            if schedule.is_over() {
+                break;
+            }
+            let Slot { k, due } = schedule.peek();
+            prop_assert_eq!((k % count % every, due), (0, START + replayed(&times, pace, k)));
+            schedule.advance();
+        }
+        prop_assert_eq!(schedule.due_before(START + end), slots(schedule.clone(), START + end).len() as u64);
+    }
+}

@@ -45,7 +45,10 @@ fn stays_alone(plan: &TrialPlan, operation: u32) -> bool {
 }
 
 /// The start of messages about an operation's command.
-pub(super) fn field(index: usize, operation: &Operation) -> String {
+pub(super) fn field(plan: &TrialPlan, index: usize, operation: &Operation) -> String {
+    if plan.trace.is_some() {
+        return format!("spec.workload.trace: {}", operation.name);
+    }
     let text = written(operation);
     let shown: String = text.chars().take(SHOWN).collect();
     let more = if shown.len() < text.len() { "..." } else { "" };
@@ -77,7 +80,7 @@ fn judge(plan: &TrialPlan, answer: &Value) -> Option<String> {
     let Value::Array(descriptions) = answer else { return None };
     plan.workload.operations.iter().enumerate().zip(descriptions).find_map(|((index, operation), description)| {
         let problem = judge_one(plan, operation, description)?;
-        Some(format!("{}: {problem}", field(index, operation)))
+        Some(format!("{}: {problem}", field(plan, index, operation)))
     })
 }
 
@@ -95,17 +98,14 @@ impl Description<'_> {
 
 fn judge_one(plan: &TrialPlan, operation: &Operation, description: &Value) -> Option<String> {
     let name = word(operation, 0);
-    let Value::Array(fields) = description else {
-        return Some(format!("the server has no command {name}: correct it, or remove operation {}", operation.name));
+    let unknown = |name: &str| match plan.trace {
+        None => format!("the server has no command {name}: correct it, or remove operation {}", operation.name),
+        Some(_) => format!("the server has no command {name}: remove its lines"),
     };
+    let Value::Array(fields) = description else { return Some(unknown(&name)) };
     let description = match subcommand(operation, &name, fields) {
         Ok(description) => description,
-        Err(unknown) => {
-            return Some(format!(
-                "the server has no command {unknown}: correct it, or remove operation {}",
-                operation.name
-            ));
-        }
+        Err(name) => return Some(unknown(&name)),
     };
     let Some(Value::Int(arity)) = description.fields.get(1) else { return None };
     let given = i64::try_from(operation.arguments.len()).unwrap_or(i64::MAX);

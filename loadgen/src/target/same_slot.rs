@@ -10,7 +10,7 @@ use crate::cluster::slot_of;
 use crate::workload::Workload;
 
 /// Requests checked per operation. Keys without a common hash tag differ soon.
-const REQUESTS: u64 = 4;
+const REQUESTS: usize = 4;
 
 /// Longer commands are not sent for this check.
 const LONGEST: usize = 16 << 10;
@@ -28,8 +28,12 @@ pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<Strin
     let mut questions = redis::pipe();
     let mut asked = Vec::new();
     for (index, operation) in plan.workload.operations.iter().enumerate().filter(|(_, one)| one.arguments.len() > 2) {
-        for k in 0..REQUESTS {
-            let command = workload.command(k, u16::try_from(index).unwrap_or_default());
+        let number = u16::try_from(index).unwrap_or_default();
+        // A recording has the commands of all operations in one order.
+        let recorded = (0..workload.lanes().len() as u64).filter(|k| workload.operation(*k) == number);
+        let generated = if workload.has_lanes() { 0 } else { REQUESTS as u64 };
+        for k in (0..generated).chain(recorded.take(REQUESTS)) {
+            let command = workload.command(k, number);
             let question = questions.cmd("COMMAND").arg("GETKEYS");
             arguments(&command).for_each(|argument| {
                 question.arg(argument);
@@ -40,11 +44,13 @@ pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<Strin
     let answers = client.ask_each(&questions).await?;
     Ok(asked.into_iter().zip(answers).find_map(|((index, operation), answer)| {
         let (first, other) = apart(&answer?)?;
-        let field = commands::field(index, operation);
-        Some(format!(
-            "{field}: its keys {first} and {other} are in different slots, which a cluster refuses: give them a common \
-             hash tag, such as {{rb}} in keys.prefix"
-        ))
+        let field = commands::field(plan, index, operation);
+        let fix = if plan.trace.is_some() {
+            "remove such lines"
+        } else {
+            "give them a common hash tag, such as {rb} in keys.prefix"
+        };
+        Some(format!("{field}: its keys {first} and {other} are in different slots, which a cluster refuses: {fix}"))
     }))
 }
 

@@ -29,6 +29,9 @@ pub enum WorkloadError {
     /// Fewer lines than keys, or none read.
     #[error("workload.keyFile: keys without tags need {needed} lines, and the plan has fewer")]
     KeyFile { needed: u64 },
+    /// No shard has read the recording.
+    #[error("the plan has a trace without recorded commands")]
+    Trace,
     /// An invalid range of numbers.
     #[error("workload.operations: numbers from {least} to {most} are empty, more than 2^64, or wider than their width")]
     Integer { least: i64, most: i64 },

@@ -9,6 +9,7 @@ pub(crate) const ARRIVALS: u64 = 6;
 pub(crate) const LENGTHS: u64 = 7;
 pub(crate) const TRACES: u64 = 8;
 pub(crate) const TAGS: u64 = 9;
+pub(crate) const LANES: u64 = 10;
 /// First of the streams for numbers in a command, one per place.
 pub(crate) const FIELDS: u64 = 1 << 32;
 /// First of the streams for further keys of a command, one per key.

@@ -15,6 +15,8 @@ use field::{Field, Item};
 use slot::SlotRule;
 use steps::{Step, Steps};
 
+pub(super) use slot::slot_of_words;
+
 #[derive(Debug)]
 pub(super) struct Template {
     keys: KeySpace,

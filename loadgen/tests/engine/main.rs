@@ -27,6 +27,7 @@ mod peer;
 mod rate;
 mod ratio;
 mod readonly;
+mod replay;
 mod resp3;
 mod room;
 mod rooms;

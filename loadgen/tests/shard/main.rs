@@ -17,6 +17,7 @@ mod protocol3;
 mod proxy;
 mod reads;
 mod refusals;
+mod replay;
 mod rights;
 mod scripts;
 mod sentinel;

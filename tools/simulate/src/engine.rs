@@ -54,7 +54,7 @@ impl Engine {
         match self.plan.load {
             Load::OpenLoop { rate_per_second, .. } => rate_per_second,
             // The pace of the simulated target.
-            Load::ClosedLoop => 500,
+            Load::ClosedLoop | Load::Recorded { .. } => 500,
         }
     }
 
@@ -187,7 +187,7 @@ impl Engine {
         let response = encoded(response);
         let first_due = match plan.load {
             Load::OpenLoop { .. } => u64::from(plan.shard) * 1_000_000_000 / self.rate().max(1),
-            Load::ClosedLoop => 0,
+            Load::ClosedLoop | Load::Recorded { .. } => 0,
         };
         Snapshot {
             sequence,

@@ -161,7 +161,7 @@ impl World {
                 let Some(plan) = process.trial.plan_in_use() else { return };
                 let rate = match plan.load {
                     Load::OpenLoop { rate_per_second, .. } => rate_per_second,
-                    Load::ClosedLoop => 0,
+                    Load::ClosedLoop | Load::Recorded { .. } => 0,
                 };
                 let overloaded = !self.scenario.holds(plan.trial, rate);
                 let engine = Engine::new(plan.clone(), start, overloaded);

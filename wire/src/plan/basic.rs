@@ -45,6 +45,7 @@ impl TrialPlan {
                 seed: 1,
                 options: WorkloadOptions::default(),
             },
+            trace: None,
             preload: Preload::None,
             preload_steps: Vec::new(),
             verify: Verify::None,

@@ -72,6 +72,15 @@ pub enum Load {
         /// A request that could not be sent within this time after its due time counts as unsent.
         unsent_after_nanoseconds: u64,
     },
+    /// An open loop with the due times of the plan's recording.
+    Recorded {
+        /// Its speed in millionths of the recorded one, at least 1.
+        pace_millionths: u32,
+        /// As in an open loop at a rate.
+        pacing_grid_nanoseconds: u64,
+        /// As in an open loop at a rate.
+        unsent_after_nanoseconds: u64,
+    },
 }
 
 /// A part of the measurement in which the rate changes linearly.

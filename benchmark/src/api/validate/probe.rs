@@ -14,6 +14,7 @@ pub(super) fn nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Workload, 
     let (open, one_rate) = match load {
         plan::Load::ClosedLoop => (false, true),
         plan::Load::OpenLoop { stages, .. } => (true, stages.is_empty()),
+        plan::Load::Recorded { .. } => (true, false),
     };
     let reads = workload.operations.iter().all(|operation| only_reads(&operation.arguments));
     let harmless = !open && reads && workload.options.fills.is_empty() && !workload.options.allow_destructive;

@@ -2,8 +2,8 @@
 
 use redisbench_wire::plan::{Arrival, Load, ShardPlan};
 
-use crate::schedule::{Schedule, Seat};
-use crate::workload::{begin_apart, part_of};
+use crate::schedule::{Replay, Schedule, Seat};
+use crate::workload::{Workload, begin_apart, part_of};
 
 #[derive(Debug)]
 pub(super) enum Source {
@@ -17,14 +17,32 @@ pub(super) enum Source {
     PerConnection(Vec<u64>),
     /// Up to an end.
     Walk(Walk),
+    /// The commands of a recording.
+    Replay(Replay),
     /// Requests have due times.
     Open(Schedule),
 }
 
 impl Source {
     /// The requests of a trial's worker, beginning at `start`.
-    pub(super) fn of_trial(plan: &ShardPlan, seat: Seat, start: u64) -> Self {
-        Schedule::of(plan, seat, start).map_or_else(|| closed(plan, seat), Self::Open)
+    pub(super) fn of_trial(plan: &ShardPlan, workload: &Workload, seat: Seat, start: u64) -> Self {
+        let Some(trace) = &plan.trace else {
+            return Schedule::of(plan, seat, start).map_or_else(|| closed(plan, seat), Self::Open);
+        };
+        let lanes = workload.lanes();
+        let own = (0..).zip(lanes).filter(|(_, lane)| seat.has(**lane)).map(|(number, _)| number).collect();
+        let replay = Replay::new(own, lanes.len() as u64, trace.repeats);
+        Schedule::of_replay(plan, &replay, seat, start).map_or(Self::Replay(replay), Self::Open)
+    }
+
+    /// Returns whether all requests were drawn.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Closed { .. } | Self::PerConnection(_) => false,
+            Self::Walk(walk) => walk.k >= walk.end && walk.redo.is_empty(),
+            Self::Replay(replay) => replay.is_over(),
+            Self::Open(schedule) => schedule.is_over(),
+        }
     }
 
     /// The next request, if requests have no due times.
@@ -37,6 +55,11 @@ impl Source {
                 Some(drawn)
             }
             Self::Walk(walk) => walk.draw(),
+            Self::Replay(replay) => {
+                let drawn = replay.peek()?;
+                replay.advance();
+                Some(drawn)
+            }
             Self::Open(_) | Self::PerConnection(_) => None,
         }
     }
@@ -153,11 +176,13 @@ pub(super) fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "few keys")]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use redisbench_wire::plan::{KeyPattern, Operation};
 
     use super::*;
-    use crate::workload::Workload;
+    use crate::open_loop::open_loop;
 
     proptest! {
         /// Over all shards and workers, each connection has its own numbers, and together their first rounds take each key once.
@@ -203,6 +228,52 @@ mod tests {
                 taken.sort_unstable();
                 prop_assert_eq!(taken, (0..plan.workload.keys.count).collect::<Vec<_>>());
             }
+        }
+    }
+
+    proptest! {
+        /// Over all shards and workers a replay is the recording, and each key has one worker, which takes its commands in their order.
+        #[test]
+        fn shards_divide_a_recording(
+            shards in 1_u32..6,
+            workers in 1_u32..5,
+            keys in prop::collection::vec(0_u64..30, 1..150),
+            open in any::<bool>(),
+            repeats in any::<bool>(),
+        ) {
+            let timed: Vec<_> = keys.iter().map(|key| (0, format!("key:{key}"))).collect();
+            let mut plan = crate::sample::replay(&timed, repeats);
+            (plan.shards, plan.load) = (shards, if open { open_loop(1_000) } else { Load::ClosedLoop });
+            let workload = Workload::of_trial(&plan).unwrap();
+            let length = keys.len() as u64;
+            let end = if repeats { 3 * length } else { length };
+            let (mut all, mut owners) = (Vec::new(), BTreeMap::new());
+            for shard in 0..shards {
+                let part = plan.clone().of_shard(shard);
+                for worker in 0..workers {
+                    let seat = Seat { shard, shards, worker, workers };
+                    let mut source = Source::of_trial(&part, &workload, seat, 7);
+                    let mut next = || match &mut source {
+                        Source::Open(schedule) if schedule.is_over() => None,
+                        Source::Open(schedule) => {
+                            let slot = schedule.peek();
+                            schedule.advance();
+                            Some(slot.k)
+                        }
+                        other => other.draw(),
+                    };
+                    let own: Vec<u64> = std::iter::from_fn(&mut next).take_while(|k| *k < end).collect();
+                    prop_assert!(own.is_sorted());
+                    for k in &own {
+                        let key = keys[(k % length) as usize];
+                        prop_assert_eq!(*owners.entry(key).or_insert(seat.first()), seat.first());
+                    }
+                    prop_assert!(repeats || next().is_none());
+                    all.extend(own);
+                }
+            }
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..end).collect::<Vec<_>>());
         }
     }
 

@@ -103,7 +103,7 @@ impl Worker {
                     self.router.take_waiting(node);
                     continue;
                 }
-                let Some(connection) = self.connections.with_room(node, depth) else {
+                let Some(connection) = self.with_room(node, waiting.k) else {
                     self.found_no_room(node, waiting.due);
                     break;
                 };
@@ -134,7 +134,7 @@ impl Worker {
     /// Draws the requests that are due.
     fn dispatch_due(&mut self) {
         let follows = self.checker.as_ref().is_some_and(|checker| checker.verifier.follows());
-        if self.router.has_slots() || follows || self.load.caches {
+        if self.router.has_slots() || follows || self.load.caches || self.load.workload.has_lanes() {
             while let Some(slot) = self.load.take_slot(self.now, &mut self.recording) {
                 self.route(slot);
             }
@@ -195,7 +195,7 @@ impl Worker {
         }
         let node = self.router.owner(&self.load, request.k, request.operation);
         if self.router.nodes()[node].waiting.is_empty()
-            && let Some(connection) = self.connections.with_room(node, self.load.depth)
+            && let Some(connection) = self.with_room(node, request.k)
         {
             if self.is_cached(Some(connection), &request) {
                 self.connections.pass_over(connection);
@@ -211,6 +211,16 @@ impl Worker {
         self.router.wait(node, waiting);
         self.found_no_room(node, waiting.due);
         None
+    }
+
+    /// A connection of `node` with room for request `k`.
+    #[inline]
+    fn with_room(&mut self, node: usize, k: u64) -> Option<u32> {
+        let depth = self.load.depth;
+        match self.load.workload.lane(k) {
+            None => self.connections.with_room(node, depth),
+            Some(lane) => self.connections.of_lane(node, self.seat.own_lane(lane), depth),
+        }
     }
 
     /// Returns whether a cache answers a request: that of the connection that would send it, or with none, the one of all connections.

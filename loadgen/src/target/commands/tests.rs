@@ -1,3 +1,5 @@
+use redisbench_wire::plan::Trace;
+
 use super::*;
 use crate::sample;
 
@@ -47,6 +49,14 @@ fn an_unknown_command_is_named() {
         "spec.workload.operations[0].command: GTE __key__: the server has no command GTE: correct it, or remove \
          operation get"
     );
+}
+
+#[test]
+fn a_recorded_command_is_named_without_its_arguments() {
+    let mut plan = sample::plan();
+    plan.trace = Some(Trace { repeats: false, recorded: None });
+    let problem = judge(&plan, &Value::Array(vec![Value::Nil])).unwrap();
+    assert_eq!(problem, "spec.workload.trace: get: the server has no command GET: remove its lines");
 }
 
 #[test]

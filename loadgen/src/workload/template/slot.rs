@@ -26,15 +26,7 @@ impl SlotRule {
     /// other plans are refused. A command without a key placeholder is assumed to have its key where that command usually has it, for
     /// most the first argument. If that is wrong, the cluster replies with a redirect.
     pub(super) fn new(arguments: &[Vec<Item>], keys: &KeySpace) -> Self {
-        let has_key = |items: &&Vec<Item>| {
-            items.iter().any(|item| matches!(item, Item::Field(Field::Key | Field::NthKey { .. })))
-        };
-        let place = match declared(arguments) {
-            Some(0) => None,
-            Some(_) => arguments.get(3),
-            None => arguments.iter().find(has_key).or(arguments.get(first_key(arguments))),
-        };
-        match place {
+        match deciding(arguments) {
             Some(items) if !items.iter().any(|item| matches!(item, Item::Field(Field::Value))) => Self::of(items, keys),
             _ => Self::Any,
         }
@@ -89,6 +81,26 @@ impl SlotRule {
             }
             _ => Self::Items(hashed.into()),
         }
+    }
+}
+
+/// The argument whose key decides.
+fn deciding(arguments: &[Vec<Item>]) -> Option<&Vec<Item>> {
+    let has_key =
+        |items: &&Vec<Item>| items.iter().any(|item| matches!(item, Item::Field(Field::Key | Field::NthKey { .. })));
+    match declared(arguments) {
+        Some(0) => None,
+        Some(_) => arguments.get(3),
+        None => arguments.iter().find(has_key).or(arguments.get(first_key(arguments))),
+    }
+}
+
+/// The slot of a command without placeholders, by the same rule; `None` if no argument looks like a key.
+pub(in crate::workload) fn slot_of_words(arguments: &[Vec<u8>]) -> Option<u16> {
+    let arguments: Vec<Vec<Item>> = arguments.iter().map(|word| vec![Item::Text(word.clone())]).collect();
+    match deciding(&arguments)?.as_slice() {
+        [Item::Text(key)] => Some(slot_of(key)),
+        _ => None,
     }
 }
 

@@ -1,0 +1,61 @@
+//! Recordings that shards replay: the server ends with what the recorded one had.
+
+use std::collections::BTreeMap;
+
+use redisbench_testkit::servers::RedisServer;
+use redisbench_wire::plan::{Bound, Load, Recorded, Trace, TrialPlan};
+
+use crate::harness::{SECOND, open_loop, plan, run, standalone};
+
+const COMMANDS: u64 = 2_000;
+
+/// Appends to few keys in a row, so that any other order shows. Returns what each key must hold in the end.
+fn recorded() -> (Recorded, BTreeMap<String, String>) {
+    let (mut text, mut values) = (String::new(), BTreeMap::<String, String>::new());
+    for number in 0..COMMANDS {
+        let key = format!("key:{}", number * number % 41);
+        text += &format!("1.{:06} [0 127.0.0.1:60866] \"append\" \"{key}\" \"{number},\"\n", number * 10);
+        *values.entry(key).or_default() += &format!("{number},");
+    }
+    (Recorded::of_monitor(text.as_bytes(), u64::MAX).unwrap(), values)
+}
+
+#[tokio::test]
+async fn each_key_gets_its_commands_in_their_order() {
+    let server = RedisServer::start(&[]);
+    let (recorded, values) = recorded();
+    // Its own times, in a hundredth of the time; a rate; and as fast as replies come.
+    let paced = Load::Recorded {
+        pace_millionths: 99_000_000,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 30 * SECOND,
+    };
+    for load in [paced, open_loop(200_000), Load::ClosedLoop] {
+        server.ask::<String>(&["FLUSHALL"]);
+        server.reset_statistics();
+        let mut plan = TrialPlan {
+            shards: 2,
+            connections: 10,
+            pipeline: 4,
+            bound: Bound::Duration { nanoseconds: 60 * SECOND },
+            trace: Some(Trace { repeats: false, recorded: None }),
+            load: load.clone(),
+            ..plan()
+        };
+        plan.replay(recorded.clone());
+        let shard = |shard| run(plan.clone().of_shard(shard), standalone(&server), 2);
+        let (first, second) = tokio::join!(shard(0), shard(1));
+        let all = [first.total, second.total];
+        assert!(all.iter().all(|total| total.errors == 0 && total.succeeded > 0), "{load:?}: {all:?}");
+        assert_eq!(all.map(|total| total.succeeded).iter().sum::<u64>(), COMMANDS, "{load:?}");
+        assert_eq!(server.calls("append"), COMMANDS);
+        for (key, value) in &values {
+            assert_eq!(server.ask::<String>(&["GET", key]), *value, "{key}, {load:?}");
+        }
+        // An open loop ends for all shards with the recording, not when they have sent the last command of their own keys.
+        if load != Load::ClosedLoop {
+            let lengths = [first, second].map(|one| one.window.measure_to_nanoseconds - one.window.start_nanoseconds);
+            assert_eq!(lengths[0], lengths[1], "{load:?}");
+        }
+    }
+}
