@@ -194,7 +194,7 @@ spec:
     }
 
     #[test]
-    fn the_config_maps_of_values_and_keys_are_kept() {
+    fn the_config_maps_of_the_workload_are_kept() {
         let map = |name: &str| {
             format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a.txt: one}}\n")
         };
@@ -206,6 +206,10 @@ spec:
         let names: Vec<_> = manifest.config_maps.iter().filter_map(|map| map.metadata.name.as_deref()).collect();
         assert_eq!((names, manifest.skipped), (vec!["v", "k"], vec!["ConfigMap other".to_owned()]));
         assert_eq!(manifest.config_maps[0].data.as_ref().unwrap()["a.txt"], "one");
+        let trace = "trace: {configMapRef: {name: other, key: a.txt}}";
+        let replayed = MINIMAL.replace("operations: [{name: get, command: GET __key__}]", trace);
+        let manifest = parse(&format!("{replayed}{}{}", map("v"), map("other"))).unwrap();
+        assert_eq!((manifest.config_maps.len(), manifest.skipped), (1, vec!["ConfigMap v".to_owned()]));
         let invalid = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: 1}\n";
         assert!(problems(&format!("{used}{invalid}"))[0].contains("a ConfigMap is invalid"));
     }

@@ -37,7 +37,7 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     let mut display = Display::new(arguments.plain);
     for skipped in &manifest.skipped {
         display.note(&format!(
-            "{skipped} is not applied: only the RedisBenchmark, Secrets and the ConfigMaps of its values and keys are"
+            "{skipped} is not applied: only the RedisBenchmark, Secrets and the ConfigMaps of its workload are"
         ));
     }
     let applied = match apply::apply(&cluster, &manifest).await {

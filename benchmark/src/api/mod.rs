@@ -36,6 +36,7 @@ mod sweepable;
 pub mod target;
 mod template;
 pub mod threshold;
+pub mod trace;
 pub mod transaction;
 mod validate;
 mod validated;

@@ -14,6 +14,7 @@ mod search;
 mod streams;
 mod sweep;
 mod threshold;
+mod trace;
 mod transaction;
 mod verify;
 
@@ -63,6 +64,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let target = spec.targets.first().map(|target| target::check(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
     let preload_steps = preload::check(spec, &workload, &mut problems);
+    let trace = trace::check(spec, &mut problems);
     let load = load::check_load(spec, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
     let measurement = measurement::check(&spec.measurement, &mut problems);
@@ -89,7 +91,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         shards: spec.shards.count,
         target,
         workload,
-        trace: None,
+        trace,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,
             PreloadMode::Always => plan::Preload::Always,
@@ -112,7 +114,8 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         bound,
         timeouts,
         breakdown: plan::Breakdown {
-            operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
+            // The names of recorded commands are unknown here.
+            operation: spec.workload.trace.is_none() && spec.measurement.breakdown.contains(&BreakdownKind::Operation),
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
         node_seconds: watches_nodes(&thresholds),

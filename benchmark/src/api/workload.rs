@@ -1,6 +1,6 @@
 //! `spec.workload` and `spec.preload`. The doc comments are the text of `kubectl explain`.
 
-use redisbench_wire::plan::Lines;
+use redisbench_wire::plan::{Lines, Recorded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use super::keys::{KeysSpec, OperationKeysSpec};
 use super::patterns::NAME_PATTERN;
 use super::preload::PreloadDataSpec;
 use super::script::ScriptSpec;
+use super::trace::TraceSpec;
 use super::transaction::{TransactionSpec, WaitSpec};
 use super::values::ValuesSpec;
 
@@ -22,7 +23,7 @@ pub struct WorkloadSpec {
     /// `zadd`, `zpopmin`, `lrange_100`, `lrange_300`, `lrange_500`, `lrange_600`, `mset`, `xadd`. Each is a trial with its own keys:
     /// `keys.prefix` and the trial's number. Trials run in this order. Data that a test needs is written first: the keys of `get`, and an
     /// element per request of `lpop`, `rpop`, `spop` and `zpopmin`. Generated numbers are below `keys.count`, as with `redis-benchmark -r`.
-    /// Exactly one of `preset` and `operations` is set.
+    /// Exactly one of `preset`, `operations` and `trace` is set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 32)), extend("x-kubernetes-list-type" = "set"))]
     pub preset: Vec<String>,
@@ -33,6 +34,9 @@ pub struct WorkloadSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub operations: Vec<OperationSpec>,
+    /// Recorded commands to replay. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSpec>,
     /// Keys that commands use.
     #[serde(default)]
     pub keys: KeysSpec,
@@ -159,13 +163,15 @@ pub enum PreloadMode {
 impl WorkloadSpec {
     /// The files that shards read.
     pub fn files(&self) -> impl Iterator<Item = ShardFile<'_>> {
+        let values = self.values.content.file.as_ref().map(|file| &file.config_map_ref);
+        let keys = self.keys.file.as_ref().map(|file| &file.config_map_ref);
+        let trace = self.trace.as_ref().map(|trace| &trace.config_map_ref);
         let files = [
-            (Lines::VALUES_FILE, "spec.workload.values.content.file.configMapRef", &self.values.content.file),
-            (Lines::KEYS_FILE, "spec.workload.keys.file.configMapRef", &self.keys.file),
+            (Lines::VALUES_FILE, "spec.workload.values.content.file.configMapRef", values),
+            (Lines::KEYS_FILE, "spec.workload.keys.file.configMapRef", keys),
+            (Recorded::FILE, "spec.workload.trace.configMapRef", trace),
         ];
-        files.into_iter().filter_map(|(name, field, file)| {
-            file.as_ref().map(|file| ShardFile { name, field, source: &file.config_map_ref })
-        })
+        files.into_iter().filter_map(|(name, field, source)| Some(ShardFile { name, field, source: source? }))
     }
 }
 

@@ -248,7 +248,8 @@ fn unknown(plan: &TrialPlan, streams: &[CumulativeRate], index: u32, shard: &Sha
     let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
     let planned = match plan.bound_of(index) {
         Bound::Requests { count, .. } => count,
-        Bound::Duration { .. } if streams.is_empty() => heard,
+        // A recording's commands are divided by their keys.
+        Bound::Duration { .. } if streams.is_empty() || plan.trace.is_some() => heard,
         Bound::Duration { nanoseconds } => {
             // The warm-up may have ended early.
             let window = shard.snapshot.as_ref().map(|snapshot| &snapshot.window);

@@ -1,4 +1,4 @@
-//! The files of values and keys, from the manifest's ConfigMaps.
+//! The files of the workload, from the manifest's ConfigMaps.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ pub struct Order {
     pub plan: Plan,
     /// In the order of the plan's targets.
     pub access: Vec<TargetAccess>,
-    /// The names and contents of the files of values and keys.
+    /// The names and contents of the files of values, keys and the recording.
     pub files: Vec<(&'static str, String)>,
     /// The needed drivers: name and command.
     pub drivers: Vec<(String, String)>,
@@ -72,6 +72,10 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         };
         let message = format!("makes {} trials, but --baseline runs one: {way_out}", plan.count());
         return Err(vec![Problem::field(field, message)]);
+    }
+    if arguments.baseline && benchmark.spec.workload.trace.is_some() {
+        let message = "is not supported with --baseline, which replays nothing: remove one of them";
+        return Err(vec![Problem::field("spec.workload.trace", message.to_owned())]);
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
     // Throwaway servers have certificates of their own.

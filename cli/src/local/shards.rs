@@ -45,7 +45,7 @@ pub struct Setting<'a> {
     pub credential: &'a RunCredential,
     /// The folders of the targets' secrets, parents first.
     pub folders: Vec<(String, &'a Access)>,
-    /// The names and contents of the files of values and keys.
+    /// The names and contents of the files of values, keys and the recording.
     pub files: &'a [(&'static str, String)],
     /// The drivers that shards start: name and command.
     pub drivers: &'a [(String, String)],

@@ -125,6 +125,11 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
         LoadType::OpenLoop => "open loop".to_owned(),
         LoadType::ClosedLoop => "closed loop".to_owned(),
     };
+    let trace = spec.workload.trace.as_ref();
+    if let Some(trace) = trace {
+        loop_.push_str(" of a trace");
+        let _ = trace.pace.as_ref().map(|pace| write!(loop_, ", at {pace} times its pace"));
+    }
     if let Some(open) = &load.open_loop {
         let _ = open.rate.map(|at| write!(loop_, " at {}", rate(at)));
         if open.arrival == Arrival::Poisson {
@@ -146,6 +151,7 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
         (Some(duration), _, _) => format!(" for {}", duration.as_str()),
         (None, Some(requests), _) => format!(" of {} requests", count(requests)),
         (None, None, 0) if spec.search.is_some() => String::new(),
+        (None, None, 0) if trace.is_some() => ", once".to_owned(),
         (None, None, 0) => " until aborted".to_owned(),
         (None, None, _) => format!(", {}", stages(load)),
     };

@@ -127,6 +127,12 @@ fn a_load_is_said_in_a_line() {
         line(&json!({"type": "ClosedLoop", "closedLoop": {"concurrency": 9}, "duration": "10s"})),
         format!("closed loop for 10s{ends}, shared by 9 callers")
     );
+    let mut replayed = benchmark();
+    let trace = json!({"configMapRef": {"name": "monday", "key": "monitor.txt"}, "pace": "2.5"});
+    replayed.spec.workload.trace = serde_json::from_value(trace).unwrap();
+    replayed.spec.load = serde_json::from_value(json!({"type": "OpenLoop"})).unwrap();
+    let text = setup::setup(&replayed, Paint::none());
+    assert!(text.contains("open loop of a trace, at 2.5 times its pace, once after 5s"), "{text}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub enum ApplyError {
     Api { what: &'static str, source: kube::Error },
 }
 
-/// Applies the Secrets, the ConfigMaps of values and keys, and the benchmark.
+/// Applies the Secrets, the ConfigMaps of the workload, and the benchmark.
 ///
 /// # Errors
 /// If the manifest is refused, a finished benchmark has its name, or the API server fails.

@@ -253,6 +253,26 @@ fn values_and_keys_come_from_config_maps_of_the_manifest() {
     assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 2);
 }
 
+#[test]
+fn a_trace_is_replayed_at_its_own_times_until_the_load_ends() {
+    let redis = RedisServer::start(&[]);
+    let spec = "
+  workload:
+    trace: {configMapRef: {name: v, key: a.txt}, pace: \"2\"}
+  load: {type: OpenLoop, duration: 2s, warmup: 0s, connections: 4}
+";
+    // 100 requests in a second, and so 400 in two seconds at twice the speed.
+    let line = |number: u64| format!("    1.{:06} [0 127.0.0.1:1] \"incr\" \"key:{}\"\n", number * 10_000, number % 7);
+    let lines: String = (0..100).map(line).collect();
+    let map = format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: v}}\ndata:\n  a.txt: |\n{lines}");
+    let finished = Run::local(&(benchmark(&standalone(redis.endpoint()), spec) + &map), &[]).finish();
+    finished.succeeded();
+    let requests = &finished.object["status"]["result"]["requests"];
+    assert_eq!((number(&requests["scheduled"]), number(&requests["errors"])), (400, 0));
+    // On a busy machine the last ones may become due too late to be sent.
+    assert_eq!(redis.calls("incr"), number(&requests["succeeded"]));
+}
+
 fn with_secret(target: &str, load: &str, password: &str) -> String {
     let auth = "auth: {secretRef: {name: login, usernameKey: user, passwordKey: word}}";
     format!(

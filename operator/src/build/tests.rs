@@ -289,6 +289,11 @@ fn files_of_values_and_keys_are_mounted_and_may_be_missing() {
     );
     assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/data");
     assert_eq!(at(&job, "/containers/0/args/3"), "--data");
+    let trace = json!({"configMapRef": {"name": "monday", "key": "monitor.txt"}});
+    let job = job_of(json!({"spec": {"targets": [
+        {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+        "workload": {"operations": null, "trace": trace}}}));
+    assert_eq!(at(&job, "/volumes/1/configMap/items"), &json!([{"key": "monitor.txt", "path": "trace"}]));
 }
 
 #[test]

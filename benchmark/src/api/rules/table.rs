@@ -25,6 +25,7 @@ mod per_connection;
 mod preload;
 mod streams;
 mod tags;
+mod trace;
 
 use std::fmt;
 
@@ -56,6 +57,7 @@ pub(super) fn all() -> Vec<Rule> {
     let parts = parts
         .into_iter()
         .chain([per_connection::all(), preload::all(), tags::all(), nodes::all(), key_file::all(), streams::all()])
+        .chain([trace::all()])
         .chain(patterns.map(pattern))
         .chain([trials(), clients(), comparison(), search(), thresholds()]);
     parts.flatten().collect()
@@ -172,6 +174,7 @@ fn open_loop() -> Vec<Rule> {
             "load.openLoop",
             concat!(
                 "self.load.type != 'OpenLoop' || has(self.load.openLoop) || has(self.search) || ",
+                "has(self.workload.trace) && has(self.workload.trace.pace) || ",
                 filled!("self.load.stages"),
                 " || ",
                 all_rated!()
@@ -183,6 +186,7 @@ fn open_loop() -> Vec<Rule> {
             "load.openLoop.rate",
             concat!(
                 "!has(self.load.openLoop) || has(self.load.openLoop.rate) || has(self.search) || ",
+                "has(self.workload.trace) && has(self.workload.trace.pace) || ",
                 filled!("self.load.stages"),
                 " || ",
                 all_rated!()
@@ -309,8 +313,14 @@ fn workload() -> Vec<Rule> {
         Rule::new(
             WORKLOAD,
             "",
-            concat!(filled!("self.preset"), " != ", filled!("self.operations")),
-            "exactly one of operations and preset must be set, such as preset: [set, get]",
+            concat!(
+                "(",
+                filled!("self.preset"),
+                " ? 1 : 0) + (",
+                filled!("self.operations"),
+                " ? 1 : 0) + (has(self.trace) ? 1 : 0) == 1"
+            ),
+            "exactly one of operations, preset and trace must be set, such as preset: [set, get]",
         ),
         Rule::new(
             SPEC,

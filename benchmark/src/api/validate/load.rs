@@ -5,6 +5,7 @@ use std::time::Duration;
 use redisbench_wire::plan::{self, Bound};
 use redisbench_wire::rate::CumulativeRate;
 
+use super::trace;
 use crate::api::duration::{Durations, GoDuration, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use crate::api::load::{LoadSpec, LoadType, WarmupEnds};
 use crate::api::problem::Problem;
@@ -41,17 +42,17 @@ pub(super) fn check_load(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>)
         return Some(plan::Load::ClosedLoop);
     }
     let open = load.open_loop.clone().unwrap_or_default();
-    let none = spec.workload.has_no_mix().then_some(0);
-    let rate = open.rate.or(stages.first().map(|first| first.from_per_second)).or(none)?;
     let mut durations = Durations { problems, within: "spec.load.openLoop" };
     let mut between = |name, text, least, most| nanoseconds(durations.between(name, text, least, most));
-    Some(plan::Load::OpenLoop {
-        rate_per_second: rate,
-        stages,
-        arrival: open.arrival,
-        pacing_grid_nanoseconds: between("pacingGrid", &open.pacing_grid, Duration::ZERO, 100 * MILLISECOND),
-        unsent_after_nanoseconds: between("unsentAfter", &open.unsent_after, MILLISECOND, 10 * MINUTE),
-    })
+    let pacing_grid_nanoseconds = between("pacingGrid", &open.pacing_grid, Duration::ZERO, 100 * MILLISECOND);
+    let unsent_after_nanoseconds = between("unsentAfter", &open.unsent_after, MILLISECOND, 10 * MINUTE);
+    if let Some(pace_millionths) = trace::pace(spec) {
+        return Some(plan::Load::Recorded { pace_millionths, pacing_grid_nanoseconds, unsent_after_nanoseconds });
+    }
+    let none = spec.workload.has_no_mix().then_some(0);
+    let rate_per_second = open.rate.or(stages.first().map(|first| first.from_per_second)).or(none)?;
+    let arrival = open.arrival;
+    Some(plan::Load::OpenLoop { rate_per_second, stages, arrival, pacing_grid_nanoseconds, unsent_after_nanoseconds })
 }
 
 /// Checks that `connectRate` allows all connections within `prepareTimeout`.

@@ -21,8 +21,11 @@ pub(super) fn nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Workload, 
     let least = u64::from(spec.shards.count) * 2;
     let halves = u64::from(spec.load.connections) >= least
         && spec.load.concurrency().is_none_or(|callers| u64::from(callers) >= least);
-    let possible =
-        spec.load.requests_in_all().is_none() && one_rate && halves && workload.followed(spec.verify.mode).is_none();
+    let possible = spec.load.requests_in_all().is_none()
+        && spec.workload.trace.is_none()
+        && one_rate
+        && halves
+        && workload.followed(spec.verify.mode).is_none();
     if possible && spec.measurement.probe.unwrap_or(harmless) { PROBE_NANOSECONDS } else { 0 }
 }
 

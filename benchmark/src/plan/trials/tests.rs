@@ -107,11 +107,11 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
         "{unknown:?}"
     );
     let both = problems(&json!({"preset": ["set"], "operations": [{"name": "a", "command": "PING"}]}), &open_loop());
-    assert!(both[0].starts_with("spec.workload: exactly one of operations and preset must be set"), "{both:?}");
+    assert!(both[0].starts_with("spec.workload: exactly one of operations, preset and trace must be set"), "{both:?}");
     let endless = problems(&json!({"preset": ["set", "get"]}), &json!({"type": "ClosedLoop"}));
     assert!(endless.len() == 1 && endless[0].contains("would never end"), "{endless:?}");
     let none = problems(&json!({"operations": []}), &open_loop());
-    assert!(none[0].starts_with("spec.workload: exactly one of operations and preset must be set"), "{none:?}");
+    assert!(none[0].starts_with("spec.workload: exactly one of operations, preset and trace must be set"), "{none:?}");
     // A problem of all presets is reported once.
     let load = json!({"type": "ClosedLoop", "duration": "10s", "warmup": "9h"});
     assert_eq!(problems(&json!({"preset": ["set", "get"]}), &load).len(), 1);
