@@ -55,12 +55,17 @@ fn shorten_load(spec: &mut Value) {
         // The last request of each is due long before the end.
         (*rate, rated) = (json!(5), true);
     }
+    let trace = spec["workload"]["trace"].is_object();
     let load = spec["load"].as_object_mut().unwrap();
     load.insert("timeouts".into(), json!({"request": "30s"}));
     if search {
         return;
     }
     load.insert("warmup".into(), json!("200ms"));
+    if trace {
+        load.insert("duration".into(), json!("1s"));
+        return;
+    }
     if load.contains_key("requestsPerConnection") {
         load.insert("requestsPerConnection".into(), json!(4));
     } else if let Some(stages) = load.get("stages").cloned() {

@@ -89,7 +89,7 @@ fn completed(fields: &Map<String, Value>, place: &str) -> Value {
         spec["load"]["type"] = "ClosedLoop".into();
     }
     let workload = &mut spec["workload"];
-    if workload["preset"].is_null() && workload["operations"].is_null() {
+    if ["preset", "operations", "trace"].iter().all(|field| workload[field].is_null()) {
         workload["operations"] =
             json!([{"name": "get", "command": "GET __key__"}, {"name": "set", "command": "SET __key__ __data__"}]);
     }

@@ -181,7 +181,7 @@ const METRICS: &str = "the operator serves Prometheus metrics";
 const HITS: &str = "hits and misses are always counted; the verdict reports many misses";
 const RECONNECT: &str = "connections are kept; lost ones are always made again, with backoff";
 const NO_RETRY: &str = "a retry would be another request; spec.thresholds can limit the errors";
-const NO_REPLAY: &str = "traffic cannot be replayed; spec.workload.operations is a weighted mix";
+const REPLAY: &str = "write the lines into a ConfigMap, and name it in spec.workload.trace instead of operations";
 const NO_SCAN: &str = "requests do not depend on earlier replies; SCAN 0 can be an operation";
 const SEEDED: &str = "spec.workload.seed sets it: request k depends on the seed and k only";
 const JITTER: &str = "spec.load.connectRate limits new connections per second";
@@ -259,8 +259,8 @@ pub const MEMTIER: &[Row] = &[
     part(&["--command"], "INCR __key__", Part::Command),
     part(&["--command-ratio"], "4", Part::CommandRatio),
     part(&["--command-key-pattern"], "S", Part::CommandPattern),
-    row(&["--monitor-input"], "log", Without(NO_REPLAY)),
-    row(&["--monitor-pattern"], "S", Without(NO_REPLAY)),
+    row(&["--monitor-input"], "log", Without(REPLAY)),
+    row(&["--monitor-pattern"], "S", Without("spec.workload.trace keeps the order of the lines")),
     flag(&["--scan-incremental-iteration"], Without(NO_SCAN)),
     row(&["--scan-incremental-max-iterations"], "9", Without(NO_SCAN)),
     part(&["-d", "--data-size"], "64", Part::ValueBytes),
