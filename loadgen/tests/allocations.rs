@@ -14,8 +14,8 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, monotonic_na
 use redisbench_testkit::processes::Running;
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Arrival, Bound, HotKeys, HotTags, KeyPattern, Keys, Load, Operation, Part, Tags, TrialPlan, ValueContent,
-    ValueSize, Values, WeightedSize, Workload,
+    Arrival, Bound, HotKeys, HotTags, KeyPattern, Keys, Load, Operation, Part, Recorded, Tags, Trace, TrialPlan,
+    ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -122,11 +122,29 @@ fn vary(workload: &mut Workload) {
     };
 }
 
+/// Replaces the operations by a recording that repeats.
+fn replay(plan: &mut TrialPlan) {
+    let line = |number: u64| format!("1.{number:06} [0 127.0.0.1:1] \"set\" \"key:{}\" \"value\"\n", number % 97);
+    let text: String = (0..1_000).map(line).collect();
+    plan.trace = Some(Trace { repeats: true, recorded: None });
+    plan.replay(Recorded::of_monitor(text.as_bytes(), u64::MAX).unwrap());
+}
+
+/// The requests of a load.
+#[derive(Clone, Copy, Debug)]
+enum Requests {
+    Plain,
+    Varied,
+    Replayed,
+}
+
 /// Allocations from the start to the end of the load.
-fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
+fn allocations(cluster: bool, load: Load, kind: Requests, requests: u64) -> u64 {
     let mut plan = plan(load, requests);
-    if varied {
-        vary(&mut plan.workload);
+    match kind {
+        Requests::Plain => {}
+        Requests::Varied => vary(&mut plan.workload),
+        Requests::Replayed => replay(&mut plan),
     }
     let server = NullServer::start(cluster);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -167,20 +185,21 @@ fn requests_take_no_allocations() {
         unsent_after_nanoseconds: 60 * SECOND,
     };
     let loads = [
-        (false, Load::ClosedLoop, false),
-        (false, open, false),
-        (true, Load::ClosedLoop, false),
-        (false, Load::ClosedLoop, true),
-        (true, Load::ClosedLoop, true),
+        (false, Load::ClosedLoop, Requests::Plain),
+        (false, open.clone(), Requests::Plain),
+        (true, Load::ClosedLoop, Requests::Plain),
+        (false, Load::ClosedLoop, Requests::Varied),
+        (true, Load::ClosedLoop, Requests::Varied),
+        (false, open, Requests::Replayed),
+        (true, Load::ClosedLoop, Requests::Replayed),
     ];
     // A queue doubles until it holds the most that wait at once. How often depends on the schedule, so that some dozens of
     // allocations are chance: with half a million requests, one allocation in 10,000 is more than that.
     let (few, many) = (20_000, 520_000);
-    for (cluster, load, varied) in loads {
-        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load.clone(), varied, requests));
-        let found = format!(
-            "{load:?}, cluster {cluster}, varied {varied}: {fewer} allocations for {few} requests, {more} for {many}"
-        );
+    for (cluster, load, kind) in loads {
+        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load.clone(), kind, requests));
+        let found =
+            format!("{load:?}, cluster {cluster}, {kind:?}: {fewer} allocations for {few} requests, {more} for {many}");
         println!("{found}");
         // Allocations per unit of time, such as waking the control thread, do not depend on requests.
         let per_request = (more as f64 - fewer as f64) / (many - few) as f64;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use redisbench_testkit::servers::RedisServer;
-use redisbench_wire::plan::{Bound, Load, Recorded, Trace, TrialPlan};
+use redisbench_loadgen::cluster::slot_of;
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
+use redisbench_wire::plan::{Bound, Load, Recorded, Topology, Trace, TrialPlan};
 
-use crate::harness::{SECOND, open_loop, plan, run, standalone};
+use crate::harness::{SECOND, open_loop, plan, run, standalone, topology};
 
 const COMMANDS: u64 = 2_000;
 
@@ -18,6 +19,21 @@ fn recorded() -> (Recorded, BTreeMap<String, String>) {
         *values.entry(key).or_default() += &format!("{number},");
     }
     (Recorded::of_monitor(text.as_bytes(), u64::MAX).unwrap(), values)
+}
+
+/// Both shards replay it once.
+fn replaying(load: Load, recorded: &Recorded) -> TrialPlan {
+    let mut plan = TrialPlan {
+        shards: 2,
+        connections: 10,
+        pipeline: 4,
+        bound: Bound::Duration { nanoseconds: 60 * SECOND },
+        trace: Some(Trace { repeats: false, recorded: None }),
+        load,
+        ..plan()
+    };
+    plan.replay(recorded.clone());
+    plan
 }
 
 #[tokio::test]
@@ -33,16 +49,7 @@ async fn each_key_gets_its_commands_in_their_order() {
     for load in [paced, open_loop(200_000), Load::ClosedLoop] {
         server.ask::<String>(&["FLUSHALL"]);
         server.reset_statistics();
-        let mut plan = TrialPlan {
-            shards: 2,
-            connections: 10,
-            pipeline: 4,
-            bound: Bound::Duration { nanoseconds: 60 * SECOND },
-            trace: Some(Trace { repeats: false, recorded: None }),
-            load: load.clone(),
-            ..plan()
-        };
-        plan.replay(recorded.clone());
+        let plan = replaying(load.clone(), &recorded);
         let shard = |shard| run(plan.clone().of_shard(shard), standalone(&server), 2);
         let (first, second) = tokio::join!(shard(0), shard(1));
         let all = [first.total, second.total];
@@ -57,5 +64,22 @@ async fn each_key_gets_its_commands_in_their_order() {
             let lengths = [first, second].map(|one| one.window.measure_to_nanoseconds - one.window.start_nanoseconds);
             assert_eq!(lengths[0], lengths[1], "{load:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_s_nodes_get_the_commands_of_their_keys() {
+    let cluster = RedisCluster::steady(3);
+    let (recorded, values) = recorded();
+    let mut plan = replaying(Load::ClosedLoop, &recorded);
+    plan.target.topology = Topology::Cluster;
+    let shard = |shard| run(plan.clone().of_shard(shard), topology(&cluster), 2);
+    let (first, second) = tokio::join!(shard(0), shard(1));
+    let all = [first.total, second.total];
+    assert_eq!(all.map(|total| total.succeeded).iter().sum::<u64>(), COMMANDS, "{all:?}");
+    assert_eq!(all.map(|total| total.redirect_hops), [0, 0]);
+    for (key, value) in &values {
+        let owner = &cluster.nodes[cluster.owner(slot_of(key.as_bytes()))];
+        assert_eq!(owner.ask::<String>(&["GET", key]), *value, "{key}");
     }
 }
