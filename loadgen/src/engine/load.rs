@@ -202,8 +202,12 @@ impl Load {
             _ if load.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
             // Requests are queued by key, or answered by a cache: connections that draw for themselves cannot do that.
-            (None, _) if plan.followed().is_some() || load.caches || plan.trace.is_some() => {
+            (None, _) if plan.followed().is_some() || load.caches => {
                 Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
+            }
+            // Each request of a recording has its connection.
+            (None, _) if plan.trace.is_some() => {
+                Filling::Callers(seat.share(0, u64::from(plan.connections) * u64::from(plan.pipeline)))
             }
             (None, PipelineMode::Batch) => Filling::Batches,
             (None, PipelineMode::Window) => Filling::Windows,

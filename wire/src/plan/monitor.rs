@@ -268,7 +268,10 @@ fn seconds(microseconds: u64) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a short text")]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// After all lines of these tests.
@@ -311,6 +314,56 @@ mod tests {
         assert_eq!((of, recorded.left_out()), (vec![0, 1, 1, 2], 0));
         assert_eq!(recorded.period_nanoseconds(), 2_800_000_000);
         assert!(!format!("{recorded:?}{:?}", recorded.commands()).contains("say"));
+    }
+
+    /// A command's line as a server writes it.
+    fn written(arguments: &[Vec<u8>]) -> Vec<u8> {
+        let mut line = b"1.000000 [0 127.0.0.1:1]".to_vec();
+        for argument in arguments {
+            line.extend_from_slice(b" \"");
+            for byte in argument {
+                match byte {
+                    b'\\' | b'"' => line.extend([b'\\', *byte]),
+                    b'\n' => line.extend(b"\\n"),
+                    0x07 => line.extend(b"\\a"),
+                    b' '..=b'~' => line.push(*byte),
+                    other => line.extend(format!("\\x{other:02x}").into_bytes()),
+                }
+            }
+            line.push(b'"');
+        }
+        line.push(b'\n');
+        line
+    }
+
+    proptest! {
+        #[test]
+        fn any_arguments_are_read_back_and_any_cut_is_an_error_or_leaves_whole_commands(
+            values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..4),
+            part in 0.0..1.0_f64,
+        ) {
+            let command: Vec<Vec<u8>> = [b"set".to_vec()].into_iter().chain(values).collect();
+            let text = [written(&command), written(&command)].concat();
+            let recorded = parse(&text, NOW).unwrap();
+            prop_assert!(recorded.commands().iter().all(|read| read.arguments == command));
+            prop_assert_eq!(recorded.commands().len(), 2);
+            let cut = (text.len() as f64 * part) as usize;
+            if let Ok(left) = parse(&text[..cut], NOW) {
+                for read in left.commands() {
+                    prop_assert!(command.starts_with(&read.arguments), "{:?}", read.arguments);
+                }
+            }
+        }
+
+        #[test]
+        fn no_bytes_are_too_strange(text in prop::collection::vec(any::<u8>(), 0..300)) {
+            let line = [b"1.000000 [0 a:1] \"".as_slice(), &text].concat();
+            for text in [text, line] {
+                if let Err(message) = parse(&text, NOW) {
+                    prop_assert!(message.is_ascii(), "{message}");
+                }
+            }
+        }
     }
 
     #[test]
