@@ -164,7 +164,7 @@ impl OperationRecord {
 impl Recording {
     pub fn new(plan: &TrialPlan) -> Self {
         let open_loop = plan.load != Load::ClosedLoop;
-        let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
+        let operations = if plan.breakdown.operation { plan.operation_names().len() } else { 1 };
         Self {
             seconds: Seconds::new(operations),
             operations: vec![OperationRecord::new(open_loop); operations],

@@ -149,6 +149,14 @@ impl TrialPlan {
         self.workload.followed(self.verify)
     }
 
+    /// The names of the operations that requests are counted by. All commands of a recording are one: their names are not part of the plan.
+    pub fn operation_names(&self) -> Vec<&str> {
+        match self.trace {
+            None => self.workload.operations.iter().map(|operation| operation.name.as_str()).collect(),
+            Some(_) => vec!["trace"],
+        }
+    }
+
     /// Adds what a shard has read to a plan with a trace.
     pub fn replay(&mut self, recorded: Recorded) {
         self.workload.operations = recorded.operations().to_vec();

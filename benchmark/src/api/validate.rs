@@ -114,8 +114,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         bound,
         timeouts,
         breakdown: plan::Breakdown {
-            // The names of recorded commands are unknown here.
-            operation: spec.workload.trace.is_none() && spec.measurement.breakdown.contains(&BreakdownKind::Operation),
+            operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
         node_seconds: watches_nodes(&thresholds),

@@ -13,11 +13,12 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
         return Err(format!("a snapshot of shard {}, attempt {}, not of attempt {attempt}", new.shard, new.attempt));
     }
     new.check()?;
-    let planned = plan.workload.operations.iter().map(|operation| &operation.name);
-    if !new.operations.is_empty() && !new.operations.iter().map(|operation| &operation.name).eq(planned) {
+    let planned = plan.operation_names();
+    let names = new.operations.iter().map(|operation| operation.name.as_str());
+    if !new.operations.is_empty() && !names.eq(planned.iter().copied()) {
         return Err("a snapshot whose operations differ from the plan's".to_owned());
     }
-    let parts = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
+    let parts = if plan.breakdown.operation { planned.len() } else { 1 };
     if new.timeline.spans.iter().any(|span| span.parts.len() > parts) {
         return Err("seconds whose operations differ from the plan's".to_owned());
     }

@@ -362,7 +362,7 @@ fn longest(shards: &[Shard]) -> Duration {
 /// Names of the operations that shards count separately, or one empty name if they do not.
 fn parts(plan: &TrialPlan) -> Vec<String> {
     if plan.breakdown.operation {
-        plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
+        plan.operation_names().into_iter().map(str::to_owned).collect()
     } else {
         vec![String::new()]
     }

@@ -100,8 +100,8 @@ impl Assembly {
         seen.environment = seen.environment.filter(|_| full);
         let strain = if full { self.observer.strain() } else { None };
         let machine = Machine { host: self.host.clone(), strain, seen };
-        let operations = self.plan.workload.operations.iter().filter(|_| self.plan.breakdown.operation);
-        let names: Vec<String> = operations.map(|operation| operation.name.clone()).collect();
+        let operations = self.plan.operation_names().into_iter().filter(|_| self.plan.breakdown.operation);
+        let names: Vec<String> = operations.map(str::to_owned).collect();
         let mut snapshot = merge(reports, meta, machine, &names).map_err(EngineError::Encode)?;
         let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;
         snapshot.topology = TopologyReport { outages, outages_left_out, ..self.timeline.report() };

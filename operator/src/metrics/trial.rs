@@ -57,12 +57,12 @@ pub struct Setting {
 impl Setting {
     pub fn of(trial: &Trial) -> Self {
         let (kind, plan) = (&trial.kind, &trial.spec.plan);
-        let operations = plan.workload.operations.iter().filter(|_| plan.breakdown.operation);
+        let operations = plan.operation_names().into_iter().filter(|_| plan.breakdown.operation);
         Self {
             trial: trial.index,
             target: plan.target.name.clone(),
             target_rate: target_rate(plan),
-            operations: operations.map(|operation| operation.name.clone()).collect(),
+            operations: operations.map(str::to_owned).collect(),
             ..Self::at(&kind.setting, kind.cell, kind.repeat)
         }
     }

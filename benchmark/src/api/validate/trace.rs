@@ -46,7 +46,7 @@ mod tests {
         let pace_millionths = 2_500_000;
         let unsent_after_nanoseconds = 10_000_000_000;
         let paced = plan::Load::Recorded { pace_millionths, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds };
-        assert_eq!((&plan.load, plan.breakdown.operation), (&paced, false));
+        assert_eq!((&plan.load, plan.operation_names()), (&paced, vec!["trace"]));
         let lasting = json!({"type": "OpenLoop", "openLoop": {"rate": 500}, "duration": "10s", "warmup": "2s"});
         let plan = checked(&change(&lasting, None)).plan;
         assert_eq!(plan.trace, Some(plan::Trace { repeats: true, recorded: None }));

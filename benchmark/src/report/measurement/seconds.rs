@@ -35,11 +35,11 @@ pub struct NamedPart {
 
 /// Converts the merged `timeline`, whose parts are the operations of `plan`.
 pub fn seconds(plan: &TrialPlan, timeline: &[Span]) -> Vec<Second> {
-    let operations = plan.workload.operations.as_slice();
-    let operations = if plan.breakdown.operation && operations.len() > 1 { operations } else { &[] };
+    let names = plan.operation_names();
+    let operations = if plan.breakdown.operation && names.len() > 1 { names.as_slice() } else { &[] };
     let named = |span: &Span| {
         let parts = operations.iter().zip(span.parts.clone());
-        parts.map(|(operation, part)| NamedPart { name: operation.name.clone(), part }).collect()
+        parts.map(|(name, part)| NamedPart { name: (*name).to_owned(), part }).collect()
     };
     let second = |span: &Span| Second {
         second: span.second,
