@@ -153,13 +153,14 @@ pub(super) fn of_text(items: &[Item], k: u64, keys: &KeySpace) -> u16 {
     for item in items {
         match item {
             Item::Text(text) => hash.add(text),
-            Item::Field(field) => match field.line(k, keys) {
-                Some(line) => hash.add(line),
-                None => {
+            Item::Field(field) => {
+                if let Some(line) = field.line(k, keys) {
+                    hash.add(line);
+                } else {
                     let length = field.write_number(k, keys, &mut room);
                     hash.add(&room[..length]);
                 }
-            },
+            }
         }
     }
     hash.slot()
