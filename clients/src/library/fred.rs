@@ -61,7 +61,8 @@ impl Connections {
             }),
             ..Config::default()
         };
-        let fall_back = setup.target.read_from == ReadFrom::PreferReplica;
+        // With Primary, too: fred asks a single server for its replicas in any case, with ROLE, which its user may have no right to.
+        let fall_back = setup.target.read_from != ReadFrom::Replica;
         let mut builder = Builder::from_config(config);
         builder
             .with_performance_config(|performance| performance.default_command_timeout = setup.response_timeout)
@@ -71,7 +72,6 @@ impl Connections {
                 connection.max_command_attempts = setup.client.retries.saturating_add(1);
                 connection.replica = ReplicaConfig {
                     primary_fallback: fall_back,
-                    // They too would be answered by a primary.
                     ignore_reconnection_errors: fall_back,
                     ..ReplicaConfig::default()
                 };

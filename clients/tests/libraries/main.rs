@@ -95,6 +95,15 @@ async fn reads_of_a_cluster_go_to_its_replicas() {
 }
 
 #[tokio::test]
+async fn fred_needs_no_right_to_ask_for_replicas() {
+    let server = RedisServer::start(&[]);
+    server.ask::<()>(&["ACL", "SETUSER", "default", "-role"]);
+    let plan = plan(client(Library::Fred, Pool::Shared));
+    let snapshot = Bench::start(plan.of_shard(0), &server).await.finish().await;
+    assert_eq!(snapshot.total.succeeded, 2_000, "{:?}", snapshot.errors);
+}
+
+#[tokio::test]
 async fn an_open_loop_has_the_schedule_of_the_engine() {
     for client in all() {
         let server = RedisServer::start(&[]);
