@@ -10,12 +10,14 @@ use fred::bytes::Bytes;
 use fred::interfaces::{ClientLike as _, KeysInterface as _};
 use fred::types::Builder;
 use fred::types::config::{Config, ServerConfig};
-use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands as _, AsyncConnectionConfig};
 
 const KEYS: usize = 1_000;
 /// Bytes of a value.
 const VALUE: usize = 100;
+/// redis-rs would wait half a second, which a busy machine may take.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
 
 /// GETs over one connection of a library, from tasks that each wait for a reply before their next request.
 #[derive(Debug, Parser)]
@@ -62,7 +64,8 @@ impl Client {
     async fn connect(options: &Options) -> anyhow::Result<Self> {
         let port = options.port;
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let config = AsyncConnectionConfig::new().set_connection_timeout(PATIENCE).set_response_timeout(PATIENCE);
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         let value = "x".repeat(VALUE);
         for number in 0..KEYS {
             let () = connection.set(key(number), value.as_str()).await?;
