@@ -43,12 +43,15 @@ fn check_keys(workload: &Workload, lines: &Lines) -> Result<(), String> {
     let own =
         own.filter_map(|(index, operation)| Some((format!("operations[{index}].keys"), operation.keys.as_ref()?)));
     let all = own.chain([("keys".to_owned(), &workload.keys)]);
+    let present = lines.count();
     for (field, Keys { start, count, .. }) in all {
-        if start.saturating_add(*count) > lines.count() {
+        let behind = present.saturating_sub(*start);
+        if behind == 0 {
+            return Err(format!("spec.workload.{field}.start: is {start}, and the file has {present} lines: lower it"));
+        }
+        if behind < *count {
             return Err(format!(
-                "spec.workload.{field}.count: is {count} from line {start} on, and the file has {} lines: set it to {}",
-                lines.count(),
-                lines.count().saturating_sub(*start)
+                "spec.workload.{field}.count: is {count} with start {start}, and the file has {present} lines: set it to {behind}"
             ));
         }
     }
@@ -57,7 +60,7 @@ fn check_keys(workload: &Workload, lines: &Lines) -> Result<(), String> {
 
 fn lines(path: &Path) -> Result<Lines, String> {
     Lines::of(read(path, Lines::BYTES)?)
-        .ok_or_else(|| "the value of the key is empty: write a line for each".to_owned())
+        .ok_or_else(|| "the value of the key is empty: write at least one line".to_owned())
 }
 
 fn with_trace(plan: &ShardPlan, directory: &Path) -> Result<ShardPlan, String> {
@@ -166,10 +169,13 @@ mod tests {
         assert_eq!(lines, Lines::of(b"user:1\nuser:2\nuser:3\n".to_vec()));
         plan.workload.keys.count = 3;
         let refused = |field: &str| {
-            format!("spec.workload.{field}.count: is 3 from line 1 on, and the file has 3 lines: set it to 2")
+            format!("spec.workload.{field}.count: is 3 with start 1, and the file has 3 lines: set it to 2")
         };
         assert_eq!(read(&plan).unwrap_err(), refused("keys"));
         plan.workload.operations[0].keys = Some(plan.workload.keys.clone());
         assert_eq!(read(&plan).unwrap_err(), refused("operations[0].keys"));
+        plan.workload.operations[0].keys.as_mut().unwrap().start = 3;
+        let behind = "spec.workload.operations[0].keys.start: is 3, and the file has 3 lines: lower it";
+        assert_eq!(read(&plan).unwrap_err(), behind);
     }
 }
