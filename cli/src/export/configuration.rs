@@ -72,7 +72,7 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
         "data_verify": "false",
         "verify_only": "false",
         "generate_keys": "false",
-        "key_prefix": workload.keys.prefix,
+        "key_prefix": if workload.keys.file.is_some() { "" } else { workload.keys.prefix.as_str() },
         "key_minimum": workload.keys.start,
         "key_maximum": workload.keys.start.saturating_add(workload.keys.count.saturating_sub(1)),
         "key_pattern": format!("{letter}:{letter}"),

@@ -23,11 +23,12 @@ const CONNECTION_ERRORS: [&str; 3] = ["ConnectionReset", "ConnectionRefused", "C
 
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     let trials = trials(reading)?;
-    let first = &trials[0];
+    let (first, repeats) = (&trials[0], runs(reading));
     let mut document = Map::new();
     let mut configuration = configuration(first.spec.as_deref());
     if let Some(options) = configuration.as_object_mut().filter(|_| trials.len() > 1) {
         options.insert("print-all-runs".into(), "true".into());
+        options.insert("run_count".into(), repeats.as_ref().map_or(1, |runs| runs.all.len()).into());
     }
     document.insert("configuration".into(), configuration);
     document.insert("run information".into(), run(first));
@@ -39,7 +40,7 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
         };
         document.insert(name, statistics(trial)?);
     }
-    if let Some(runs) = runs(reading) {
+    if let Some(runs) = repeats {
         document.insert("BEST RUN RESULTS".into(), statistics(runs.best)?);
         document.insert("WORST RUN RESULTS".into(), statistics(runs.worst)?);
         let name = format!("AGGREGATED AVERAGE RESULTS ({} runs)", runs.all.len());

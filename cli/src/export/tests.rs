@@ -212,7 +212,8 @@ fn repeats_have_the_best_the_worst_and_the_average_run() {
     assert_eq!((of("Gets", "Ops/sec"), of("Gets", "Hits/sec")), (Some(300.0), Some(210.0)));
     assert!(average["Gets"]["Percentile Latencies"]["p99.00"].as_f64().unwrap() > 9.8, "{average}");
     assert!(average["Runtime"]["Start time"].is_null());
-    assert_eq!(found["configuration"]["print-all-runs"], "true");
+    let configuration = &found["configuration"];
+    assert_eq!((&configuration["print-all-runs"], &configuration["run_count"]), (&json!("true"), &json!(2)));
     // Cells do not repeat one another.
     reading.experiment = Some(experiment(&[&cell, &cell]));
     assert!(document(&reading)["BEST RUN RESULTS"].is_null());
