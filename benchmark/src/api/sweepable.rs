@@ -7,7 +7,8 @@ use super::patterns::{DECIMAL_PATTERN, DURATION_PATTERN};
 /// Operations whose weight or rate can be swept: the first ones.
 const OPERATIONS: usize = 8;
 
-/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Of entries of lists, only weights and rates of operations.
+/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Of entries of lists, only weights and rates of
+/// operations.
 pub(super) fn sweepable(spec: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     for part in ["load", "workload"] {

@@ -36,7 +36,8 @@ pub(super) fn trial(
     if preset.has_one_key() {
         (keys.start, keys.count, keys.pattern, keys.tags) = (0, 1, KeyPatternSpec::default(), None);
     }
-    own.workload.operations = vec![OperationSpec { name: name.replace('_', "-"), weight: 1, rate: None, command, keys: None }];
+    own.workload.operations =
+        vec![OperationSpec { name: name.replace('_', "-"), weight: 1, rate: None, command, keys: None }];
     own.preload.mode = if preset.fill == Fill::Keys { PreloadMode::FillMissing } else { PreloadMode::None };
     let mut validated = validate(&own, benchmark).map_err(|problems| of_preset(problems, name))?;
     match preset.fill {
