@@ -34,7 +34,7 @@ use crate::measurement::topology::MergedTopology;
 pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, busiest_server, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
-pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
+pub(crate) use rate::{backlog_growth, have_succeeded, is_met as rate_is_met};
 pub use so_far::ShardProcessors;
 pub(crate) use so_far::{SoFar, so_far};
 

@@ -166,8 +166,15 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let tally = &searched.tally;
     let failed = tally.errors.saturating_add(tally.unsent);
     let target = pace.target.unwrap_or(trial.rate);
-    // A request at the window's edge, the first round trip, and chance in Poisson arrivals do not count as missed.
-    let met = verdict::rate_is_met(spec, merged);
+    // A request at the window's edge, the first round trip, and chance in Poisson arrivals do not count as missed. Operations with a rate
+    // of their own do not make up for failed requests of the others.
+    let met = verdict::rate_is_met(spec, merged) && verdict::have_succeeded(&searched);
+    let achieved = match &searched {
+        _ if met => target.max(pace.mean),
+        Cow::Borrowed(_) => pace.mean,
+        // Completions over time are those of all operations.
+        Cow::Owned(_) => pace.mean.min(part_of(target, tally.succeeded, tally.scheduled)),
+    };
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
             let found = Quantile::of_millionths(millionths(quantile))
@@ -188,11 +195,16 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         scheduled: tally.scheduled,
         failed,
         scheduled_per_second: target as f64,
-        achieved_per_second: if met { target.max(pace.mean) } else { pace.mean } as f64,
+        achieved_per_second: achieved as f64,
         arrivals: if poisson { Arrivals::Poisson } else { Arrivals::Constant },
         quantile,
         backlog_growth: verdict::backlog_growth(spec, outcome, merged).map(|growth| growth.per_second),
     }
+}
+
+/// `rate * part / whole`.
+fn part_of(rate: u64, part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(rate) * u128::from(part) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of at most 1")]

@@ -15,6 +15,7 @@ use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies;
+use crate::measurement::measured::Measured;
 use crate::measurement::merge::{Completions, Merged, completed_window, completions};
 
 const SECOND: u64 = 1_000_000_000;
@@ -26,9 +27,14 @@ const SECOND: u64 = 1_000_000_000;
 /// the expected number.
 pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     let Some(due) = merged.pace.due else { return false };
-    let tally = &merged.total.tally;
-    let asked = tally.scheduled.saturating_sub(tally.in_flight).saturating_add(merged.total.unknown);
-    reaches(tally.succeeded, asked, 1) && reaches(merged.pace.completed, due, chance(spec, due))
+    have_succeeded(&merged.total) && reaches(merged.pace.completed, due, chance(spec, due))
+}
+
+/// Whether nearly all of these due requests succeeded.
+pub(crate) fn have_succeeded(requests: &Measured) -> bool {
+    let tally = &requests.tally;
+    let asked = tally.scheduled.saturating_sub(tally.in_flight).saturating_add(requests.unknown);
+    reaches(tally.succeeded, asked, 1)
 }
 
 /// How many of `due` requests may be missing by chance.

@@ -51,28 +51,53 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
     assert!(failed.limited_by.is_some());
 }
 
+/// A step at `rate`, beside an operation with the rate `own`, unless it is null.
+fn judged_beside(
+    own: &serde_json::Value,
+    rate: u64,
+    good: Option<GoodStep>,
+    objective: Objective,
+    snapshot: Snapshot,
+) -> SearchStep {
+    let operations =
+        json!([{"name": "get", "command": "GET __key__"}, {"name": "scan", "command": "SCAN 0", "rate": own}]);
+    let load = json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "warmup": "2s"});
+    let spec = checked(&json!({"workload": {"operations": operations}, "load": load}));
+    let outcome = outcome(vec![snapshot]);
+    let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
+    let judged = verdict::verdict(&spec, &outcome, &merged);
+    step(&SearchTrial { rate, confirmation: None, objective, good }, &spec, &outcome, &merged, &judged)
+}
+
+/// The searched operation with the response times `get`, and `failed` requests without an answer, beside another.
+fn beside(get: &[u64], failed: u64, scan: &[u64]) -> Snapshot {
+    let with = |snapshot| if failed > 0 { with_timeouts(snapshot, failed) } else { snapshot };
+    let of = |name: &str, alone: Snapshot| OperationTally {
+        name: name.into(),
+        tally: alone.total,
+        ..alone.operations[0].clone()
+    };
+    let mut both = with(snapshot(0, &[get, scan].concat()));
+    both.operations = vec![of("get", with(snapshot(0, get))), of("scan", snapshot(0, scan))];
+    both
+}
+
 /// A background beneath the searched rate may be slow.
 #[test]
 fn the_objective_is_that_of_the_operations_without_a_rate() {
-    let slow = vec![5_000_000; 500];
-    let of =
-        |name: &str, values: &[u64]| OperationTally { name: name.into(), ..snapshot(0, values).operations[0].clone() };
-    let mut both = snapshot(0, &[values(0), slow.clone()].concat());
-    both.operations = vec![of("get", &values(0)), of("scan", &slow)];
-    let outcome = outcome(vec![both]);
-    let judged = |own: &serde_json::Value, rate: u64| {
-        let operations =
-            json!([{"name": "get", "command": "GET __key__"}, {"name": "scan", "command": "SCAN 0", "rate": own}]);
-        let load = json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "warmup": "2s"});
-        let spec = checked(&json!({"workload": {"operations": operations}, "load": load}));
-        let merged = merge(&spec.plan, &outcome).unwrap().unwrap();
-        let judged = verdict::verdict(&spec, &outcome, &merged);
-        let trial = SearchTrial { rate, confirmation: None, objective: P99, good: None };
-        step(&trial, &spec, &outcome, &merged, &judged)
-    };
-    let passed = judged(&json!(50), 1_000);
+    let both = || beside(&values(0), 0, &[5_000_000; 500]);
+    let passed = judged_beside(&json!(50), 1_000, None, P99, both());
     assert_eq!((passed.outcome, passed.why), (StepOutcome::Passed, None));
-    assert_eq!(judged(&json!(null), 1_050).outcome, StepOutcome::Failed);
+    assert_eq!(judged_beside(&json!(null), 1_050, None, P99, both()).outcome, StepOutcome::Failed);
+}
+
+/// The background is 20 times as fast, so that more than 99 % of all requests succeed.
+#[test]
+fn a_background_does_not_make_up_for_what_failed() {
+    let both = beside(&values(0)[..9_000], 1_000, &vec![1_000_000; 200_000]);
+    let failed = judged_beside(&json!(20_000), 1_000, None, Objective::Achieved { min: 0.99 }, both);
+    assert_eq!(failed.outcome, StepOutcome::Failed);
+    assert_eq!(failed.why.unwrap(), "90.00 % of the rate was achieved, the minimum is 99.00 %");
 }
 
 /// Requests without an answer count as slow.
