@@ -118,10 +118,11 @@ fn near_its_end(
     }
     let mean = latencies::response_time(&merged.total, &[]).mean_nanoseconds;
     let Some((good, mean)) = trial.good.zip(mean) else { return unknown };
+    // Times and work are those of all operations, also of those with a rate of their own.
+    let own = spec.plan.workload.own_rates_per_second();
+    let (good, rate) = (GoodStep { rate: good.rate.saturating_add(own), ..good }, trial.rate.saturating_add(own));
     match verdict::near_its_end(spec, outcome, merged) {
-        Some((server, share))
-            if has_queued(&good, trial.rate, mean) && works_for_the_rate(&good, trial.rate, share) =>
-        {
+        Some((server, share)) if has_queued(&good, rate, mean) && works_for_the_rate(&good, rate, share) => {
             (LimitedBy::Target, Some(server))
         }
         _ => unknown,

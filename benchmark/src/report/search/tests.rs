@@ -190,6 +190,12 @@ fn a_server_near_its_end_is_told_by_the_last_good_step() {
     let mut busy = nearly(8_000, Interface::LOOPBACK);
     busy.generator.busiest_worker_millionths = 800_000;
     assert_eq!(told(good(800, 700_000), busy).0, LimitedBy::GeneratorCPU, "the worker was as near its own end");
+    // With 1,000 of another operation, the rate grew from 1,800 to 2,000, and the mean is 1.02 ms.
+    let mut both = beside(&values(101), 0, &values(0));
+    both.servers = Some(servers(8_000));
+    both.generator.interface = nearly(8_000, Interface::LOOPBACK).generator.interface;
+    let step = judged_beside(&json!(1_000), 1_000, good(800, 800_000), P99, both);
+    assert_eq!((step.limited_by.unwrap(), step.component), server);
 }
 
 /// Requests queue before a worker that ran for 70 % of the load, even if nothing else shows it.
