@@ -163,14 +163,14 @@ pub(super) fn check_amount(spec: &RedisBenchmarkSpec, bound: Bound, problems: &m
         }
         return;
     }
-    let rate = load.open_loop.as_ref().and_then(|open| open.rate);
-    let (field, rate) = match rate {
-        Some(rate) => ("spec.load.openLoop.rate", u128::from(rate)),
-        None => ("spec.workload.operations", u128::from(spec.workload.own_rates())),
-    };
     if load.kind == LoadType::ClosedLoop {
         return;
     }
+    // The shards take turns in each of the rates, so the highest one reaches the most of them.
+    let mix = load.open_loop.as_ref().and_then(|open| open.rate).unwrap_or(0);
+    let own = spec.workload.operations.iter().filter_map(|operation| operation.rate).max().unwrap_or(0);
+    let field = if own > mix { "spec.workload.operations" } else { "spec.load.openLoop.rate" };
+    let rate = u128::from(own.max(mix));
     let due = rate * longest.as_nanos() / SECOND.as_nanos();
     match bound {
         Bound::Duration { .. } if due < u128::from(shards) && rate > 0 => {
