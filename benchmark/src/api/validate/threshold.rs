@@ -101,9 +101,11 @@ impl Check<'_> {
             return;
         }
         let is_meant = |operation: &&OperationSpec| Some(&operation.name) == threshold.operation.as_ref();
-        let own = workload.operations.iter().find(is_meant).and_then(|operation| operation.rate);
-        let all = load.mean_rate().unwrap_or_default().saturating_add(workload.own_rates());
-        let rate = own.unwrap_or(all);
+        let mix = load.mean_rate().unwrap_or_default();
+        let rate = match workload.operations.iter().find(is_meant) {
+            Some(operation) => operation.rate.unwrap_or(mix),
+            None => mix.saturating_add(workload.own_rates()),
+        };
         if rate > 0 && rate < min_per_second {
             let message = format!("cannot be met: the load's rate is {rate}/s; lower it, or raise the rate");
             self.refuse("minPerSecond", min_per_second, message);
