@@ -139,6 +139,7 @@ pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merge
 pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let (plateau, growth) = fastest(spec, outcome, merged).filter(|_| is_met(spec, merged))?;
     let (lasts, field) = match plateau.stage {
+        None if !spec.plan.workload.has_mix() => ("load", "workload.operations[].rate"),
         None => ("load", "load.openLoop.rate"),
         Some(_) => ("stage", "load.stages"),
     };
