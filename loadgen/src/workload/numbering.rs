@@ -71,7 +71,9 @@ impl Numbering {
 
     /// The number that the keys of command `number` are drawn by.
     pub(super) fn of(self, number: u64) -> u64 {
-        let (k, command) = (number / self.size.max(1) / self.streams.max(1), number % self.size.max(1));
+        let (k, command) = (number / self.size.max(1), number % self.size.max(1));
+        // Most plans have one, and a division costs more than to look.
+        let k = if self.streams > 1 { k / self.streams } else { k };
         let turn = self.turns.map_or(k, |turns| turns.ordinal(k));
         let of_command =
             |turn: u64| if self.shared { turn } else { turn.wrapping_mul(self.size).wrapping_add(command) };
