@@ -70,11 +70,15 @@ fn shorten_load(spec: &mut Value) {
         load.insert("requestsPerConnection".into(), json!(4));
     } else if let Some(stages) = load.get("stages").cloned() {
         // The last requests are few and far between.
-        let stage = |at: usize, length: &str, from: u64, to: u64| json!({"duration": length, "rate": {"from": from, "to": to}, "mix": stages[at]["mix"]});
-        load.insert(
-            "stages".into(),
-            json!([stage(0, "1s", 50, 400), stage(1, "1s", 400, 400), stage(2, "3s", 400, 1)]),
-        );
+        let stage = |at: usize, length: &str, from: u64, to: u64| {
+            let mut stage = json!({"duration": length, "rate": {"from": from, "to": to}});
+            if let Some(mix) = stages[at].get("mix") {
+                stage["mix"] = mix.clone();
+            }
+            stage
+        };
+        let shorter = json!([stage(0, "1s", 50, 400), stage(1, "1s", 400, 400), stage(2, "3s", 400, 1)]);
+        load.insert("stages".into(), shorter);
     } else if rated {
         load.insert("duration".into(), json!("5s"));
     } else if load.contains_key("warmupEnds") {
