@@ -45,10 +45,17 @@ pub struct Answered {
     pub reply: Result<Reply, CallError>,
 }
 
+/// How long the kernel goes on sending a call without an answer, even after its connection was closed: Linux gives up after 102 s.
+pub const SENT_FOR: Duration = Duration::from_secs(120);
+
 impl Answered {
-    /// Whether the call may have reached the shard, even if no answer came back.
-    pub fn may_have_arrived(&self) -> bool {
-        !matches!(self.reply, Err(CallError::Unreachable(Unreachable::DialTimedOut(_))))
+    /// When the call has reached the shard at the latest, since the conductor began. None if it never does.
+    pub fn arrives_by(&self) -> Option<Duration> {
+        match &self.reply {
+            Ok(_) | Err(CallError::Refused(_)) => Some(self.received),
+            Err(CallError::Unreachable(Unreachable::DialTimedOut(_))) => None,
+            Err(CallError::Unreachable(_)) => Some(self.received + SENT_FOR),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use redisbench_wire::{ClockReading, Detail, RefusalCode, ShardState};
 
 use super::broadcast::Broadcast;
 use super::clock::{ClockEstimate, duration, nanoseconds};
-use super::event::{Answered, Event};
+use super::event::{Answered, Event, SENT_FOR};
 use super::intervals::{DRAIN, POLL_FIRST_AGAIN, RESTARTS, result_step};
 use super::polled::Share;
 use super::settle::{Settled, unacknowledged};
@@ -70,6 +70,10 @@ impl Measure {
     pub fn begin(conductor: &mut Conductor) -> Self {
         conductor.news = true;
         let (now, shards) = (conductor.now, conductor.shards.len());
+        for shard in &mut conductor.shards {
+            // Calls of a takeover that had no answer yet may still arrive, and those of the conductor before.
+            shard.reached_by = shard.reached_by.max(if shard.unheard { now + SENT_FOR } else { now });
+        }
         let share = Share::of(Arc::clone(&conductor.config.polled), shards);
         let interval = share.interval();
         let over = conductor.load_ends_at().is_some_and(|end| now >= end);
@@ -128,7 +132,7 @@ impl Measure {
             self.count(conductor);
         }
         let ShardCounts { finished, running, unreachable, .. } = self.counts;
-        if finished > 0 && running == unreachable && conductor.give_up_stopped() {
+        if finished > 0 && running == unreachable && self.order.is_none() && conductor.give_up_stopped() {
             self.count(conductor);
         }
         if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
@@ -202,7 +206,10 @@ impl Measure {
                 continue;
             }
             match conductor.ask(index, conductor.first_call(index)) {
-                Some(ask) => conductor.out.call(ask),
+                Some(ask) => {
+                    conductor.shards[index].polled_at = now;
+                    conductor.out.call(ask);
+                }
                 None => {
                     self.due.insert((self.next_poll(conductor, index), index));
                 }
@@ -429,12 +436,18 @@ impl Conductor {
         let limit = Duration::from_nanos(plan.limits.unattended_nanoseconds);
         // A number of requests may be used up at any time.
         let ends_by_time = matches!(plan.bound, Bound::Duration { .. });
-        let running = |shard: &&Shard| shard.standing == Standing::Running;
-        let reached_at = self.shards.iter().filter(running).map(|shard| shard.reached_at).max();
-        let (Some(reached_at), true, true) = (reached_at, ends_by_time && !limit.is_zero(), self.load_is_over()) else {
+        if !ends_by_time || limit.is_zero() || !self.load_is_over() {
             return false;
-        };
-        let stopped_by = reached_at + limit + limit / 1_000 + STOPS_WITHIN;
+        }
+        let running = self.shards.iter().filter(|shard| shard.standing == Standing::Running);
+        let reached_by = running.clone().map(|shard| shard.reached_by).max();
+        let polled_at = running.map(|shard| shard.polled_at).min();
+        let (Some(reached_by), Some(polled_at)) = (reached_by, polled_at) else { return false };
+        let stopped_by = reached_by + limit + limit / 1_000 + STOPS_WITHIN;
+        // A poll follows the answer to the one before. Until then a call may have arrived in time.
+        if polled_at < stopped_by {
+            return false;
+        }
         // An early end of the warm-up may be known only to some.
         let shortest = self.shards.iter().map(Shard::length).min().unwrap_or_default();
         let in_flight = Duration::from_nanos(plan.timeouts.request_nanoseconds);

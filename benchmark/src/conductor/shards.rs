@@ -62,8 +62,10 @@ pub struct Shard {
     pub absence: Option<String>,
     /// Error of the last call, if it failed.
     pub unreachable: Option<Unreachable>,
-    /// When a call last may have reached it, since the conductor began. Before that, another conductor may have called it.
-    pub reached_at: Duration,
+    /// No answered or failed call has reached it after this time since the conductor began.
+    pub reached_by: Duration,
+    /// When its last poll for snapshots began, since the conductor began.
+    pub polled_at: Duration,
     pub failures_in_a_row: u32,
     pub preparation: Preparation,
     /// The attempt whose start it holds if that is not the current one, otherwise 0.
@@ -129,7 +131,8 @@ impl Shard {
             endpoint: None,
             absence: None,
             unreachable: None,
-            reached_at: Duration::ZERO,
+            reached_by: Duration::ZERO,
+            polled_at: Duration::ZERO,
             failures_in_a_row: 0,
             preparation: Preparation::default(),
             held_attempt: 0,

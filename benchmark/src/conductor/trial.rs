@@ -152,8 +152,8 @@ impl Conductor {
             Event::Control(control) => self.control.abort |= control.abort,
             Event::Answered(ref answered) => {
                 self.out.unanswered = self.out.unanswered.saturating_sub(1);
-                if let Some(shard) = self.shards.get_mut(answered.ask.shard).filter(|_| answered.may_have_arrived()) {
-                    shard.reached_at = answered.received;
+                if let (Some(shard), Some(at)) = (self.shards.get_mut(answered.ask.shard), answered.arrives_by()) {
+                    shard.reached_by = shard.reached_by.max(at);
                 }
                 return event;
             }

@@ -12,7 +12,7 @@ use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
 use super::super::polled::Share;
-use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence};
+use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence, Unreachable};
 use super::{MEASURED, OnLost, Rig, WARMUP, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
 use crate::measurement::parts::histogram_bytes;
@@ -88,11 +88,24 @@ fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
 /// What it could still report is not a whole measurement, so waiting for it would only delay the result of the others.
 #[test]
 fn a_shard_that_must_have_stopped_by_itself_is_not_waited_for() {
-    for (unattended, successor, waits) in [(40, false, false), (59, false, true), (40, true, true)] {
+    for (unattended, arrives, successor, waits) in [
+        (40, false, false, false),
+        (59, false, false, true),
+        (40, false, true, true),
+        // Only the answers are lost, so it goes on to the end.
+        (40, true, false, true),
+    ] {
         let mut rig = Rig::new(3);
         rig.plan().limits.unattended_nanoseconds = unattended * 1_000_000_000;
         rig.until_measuring();
-        rig.shards.shard(1).reachable = false;
+        if arrives {
+            rig.lie = Some(Box::new(|endpoint, reply| match endpoint.shard {
+                1 => Err(Unreachable::TimedOut(Duration::from_secs(8)).into()),
+                _ => reply,
+            }));
+        } else {
+            rig.shards.shard(1).reachable = false;
+        }
         let end = rig.shards.true_start(0) + WARMUP + MEASURED;
         if successor {
             // It does not know whether the first conductor reached the shard.
@@ -103,7 +116,7 @@ fn a_shard_that_must_have_stopped_by_itself_is_not_waited_for() {
         assert_eq!(lost(&outcome), [(1, !successor)]);
         let waited = rig.since(end);
         let limit = if waits { rig.config.limits.collect } else { Duration::ZERO };
-        let context = format!("{unattended} s, {successor}: {waited:?}");
+        let context = format!("{unattended} s, {arrives}, {successor}: {waited:?}");
         assert!((limit..limit + Duration::from_secs(6)).contains(&waited), "{context}");
     }
 }
