@@ -3,7 +3,6 @@
 //! Counts continue between two slices, so whatever must agree is copied in one: an operation's counts with its histograms and its part of
 //! the current second. A sum is never older than its parts. The end of a second begins the summary again.
 
-use redisbench_wire::limits;
 use redisbench_wire::timeline::{BUCKETS, NodePart, Part, Span};
 
 use super::{OperationRecord, Recording};
@@ -29,8 +28,8 @@ pub struct Draft {
     /// All operations together, once the draft is whole.
     summary: Recording,
     spans: Vec<Span>,
-    /// The size of the spans.
-    weight: usize,
+    /// The seconds that have ended are copied.
+    has_past: bool,
     /// Nodes that were looked at.
     nodes: usize,
     node_parts: Vec<NodePart>,
@@ -45,8 +44,13 @@ impl Draft {
         self.complete.is_some()
     }
 
-    /// The summary, its seconds, and the first incomplete one.
-    pub fn finish(self) -> (Recording, (Vec<Span>, u32)) {
+    /// The summary of `recording`, its seconds, and the first incomplete one. What was scheduled is as of now, like the requests that are due
+    /// and not yet drawn: those drawn since an operation was copied would be missing from both.
+    pub fn finish(mut self, recording: &Recording) -> (Recording, (Vec<Span>, u32)) {
+        if let [whole] = &mut self.summary.operations[..] {
+            whole.tally.scheduled = recording.operations.iter().map(|operation| operation.tally.scheduled).sum();
+        }
+        self.summary.warmup.scheduled = recording.warmup.scheduled;
         (self.summary, (self.spans, self.complete.unwrap_or_default()))
     }
 }
@@ -67,7 +71,7 @@ impl Recording {
             second: self.seconds.second,
             summary,
             spans: Vec::new(),
-            weight: 0,
+            has_past: false,
             nodes: 0,
             node_parts: Vec::new(),
             parts: Vec::new(),
@@ -82,18 +86,28 @@ impl Recording {
         }
         let mut left = if draft.restarts > 1 { usize::MAX } else { SLICE };
         while left > 0 && !draft.is_whole() {
-            left = left.saturating_sub(self.copy_next(draft));
+            left = left.saturating_sub(self.copy_next(draft, left));
         }
     }
 
-    /// Copies the next part. Returns what it cost, in buckets.
-    fn copy_next(&self, draft: &mut Draft) -> usize {
-        // More than an answer holds is left out, and then also the current second.
-        let fits = draft.weight <= limits::TIMELINE_BYTES;
-        if fits && let Some(span) = self.seconds.history.since(draft.from).nth(draft.spans.len()) {
-            draft.weight += span.weight();
+    /// Copies seconds that have ended, until they cost at least `left`. Returns what they cost, in buckets.
+    fn copy_past(&self, draft: &mut Draft, left: usize) -> usize {
+        let mut cost = 0;
+        for span in self.seconds.history.since(draft.from).skip(draft.spans.len()) {
+            if cost >= left {
+                return cost;
+            }
+            cost += PART * (1 + span.parts.len() + span.nodes.len());
             draft.spans.push(span.clone());
-            return PART * (1 + span.parts.len() + span.nodes.len());
+        }
+        draft.has_past = true;
+        cost
+    }
+
+    /// Copies the next part; of several small ones as many as cost `left`. Returns what it cost, in buckets.
+    fn copy_next(&self, draft: &mut Draft, left: usize) -> usize {
+        if !draft.has_past {
+            return self.copy_past(draft, left);
         }
         // Before the operations, because a node's requests are part of theirs.
         if let Some(node) = self.nodes.as_ref().and_then(|nodes| nodes.get(draft.nodes)) {
@@ -111,7 +125,7 @@ impl Recording {
         // After the operations, because their bytes are part of these.
         let (parts, nodes) = (std::mem::take(&mut draft.parts), std::mem::take(&mut draft.node_parts));
         let present = self.span_of(parts, nodes);
-        if fits && present.end() > draft.from && !present.is_empty() {
+        if present.end() > draft.from && !present.is_empty() {
             draft.spans.push(present);
         }
         draft.summary.warmup = self.warmup;

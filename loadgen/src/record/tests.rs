@@ -270,8 +270,8 @@ fn sliced(recording: &mut Recording, mut between: impl FnMut(&mut Recording, u32
         slices += 1;
         between(recording, slices);
     }
-    let (summary, seconds) = draft.finish();
-    (WorkerReport { recording: summary, seconds, ..report(recording.clone()) }, slices)
+    let (summary, seconds) = draft.finish(recording);
+    (WorkerReport { recording: summary, seconds, stage: Stage::Measuring, ..report(recording.clone()) }, slices)
 }
 
 /// A worker sends between the slices, so what was copied first is older than what is copied last.
@@ -300,8 +300,9 @@ fn a_live_summary_in_slices_is_sound_whatever_is_counted_meanwhile() {
         recording.come_to(second * seconds::SECOND);
         count(&mut recording, 1_000_000 << second);
     }
-    let at_once = WorkerReport { seconds: recording.seconds_since(0), ..report(recording.summary(Detail::Live)) };
-    let at_once = merged(vec![at_once], Detail::Live);
+    let summary = recording.summary(Detail::Live);
+    let (seconds, stage) = (recording.seconds_since(0), Stage::Measuring);
+    let at_once = merged(vec![WorkerReport { seconds, stage, ..report(summary) }], Detail::Live);
     let (quiet, slices) = sliced(&mut recording, |_, _| {});
     assert!(slices > 10, "{slices} slices of 64 operations");
     assert_eq!(merged(vec![quiet], Detail::Live), at_once);
@@ -310,6 +311,8 @@ fn a_live_summary_in_slices_is_sound_whatever_is_counted_meanwhile() {
     let busy = merged(vec![busy], Detail::Live);
     assert_eq!(busy.check(), Ok(()), "the sum over all seconds is the total");
     assert!(succeeded(&busy) > succeeded(&at_once));
+    let scheduled = recording.operations.iter().map(|operation| operation.tally.scheduled).sum::<u64>();
+    assert_eq!(busy.total.scheduled, scheduled, "as of the end, as those that wait in the schedule");
 
     // A second ends after every slice, but not without end.
     let (restarted, slices) = sliced(&mut recording, |recording, slice| {

@@ -237,7 +237,7 @@ impl Worker {
         self.come_to_now();
         asked.begun = match asked.begun.take() {
             Some((draft, report, stage)) if stage == self.load.stage && draft.is_whole() => {
-                let (recording, seconds) = draft.finish();
+                let (recording, seconds) = draft.finish(&self.recording);
                 let report = self.report_of_load(WorkerReport { recording, seconds, ..report });
                 // A failed send means that the caller has given up.
                 let _ = asked.answer.send(Box::new(report));
