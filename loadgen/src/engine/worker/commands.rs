@@ -234,12 +234,15 @@ impl Worker {
     /// Makes a slice of the oldest live snapshot, during which nothing is sent. Returns whether there is one.
     pub(super) fn continue_snapshot(&mut self) -> bool {
         let Some(mut asked) = self.asked.pop_front() else { return false };
+        if asked.answer.is_closed() {
+            // The caller has given up.
+            return true;
+        }
         self.come_to_now();
         asked.begun = match asked.begun.take() {
             Some((draft, report, stage)) if stage == self.load.stage && draft.is_whole() => {
                 let (recording, seconds) = draft.finish(&self.recording);
                 let report = self.report_of_load(WorkerReport { recording, seconds, ..report });
-                // A failed send means that the caller has given up.
                 let _ = asked.answer.send(Box::new(report));
                 return true;
             }

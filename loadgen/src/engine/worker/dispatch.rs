@@ -302,7 +302,7 @@ impl Worker {
                 }
                 self.router.take_resend(node);
                 let why = if self.connections.has_ready(node) {
-                    "no turn for the retry: too many requests are sent again"
+                    "no room or turn for the retry: too many requests are in flight or sent again"
                 } else {
                     "no connection to the server for the retry"
                 };
