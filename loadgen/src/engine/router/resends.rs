@@ -1,7 +1,7 @@
-//! When a worker sends requests again that a server did not serve, so that all workers of a benchmark together keep a bound per server.
+//! When a worker sends requests again that paused because no server served them, so that all workers of a benchmark together keep a bound
+//! per server.
 //!
-//! As many as a worker has in flight are sent again at once, as by any client that follows a redirect: they replace others. Further ones
-//! have turns, because after an outage there may be far more.
+//! As many as a worker has in flight are sent again at once. Further ones have turns, because after an outage there may be far more.
 
 use crate::schedule::Seat;
 

@@ -5,6 +5,7 @@ use redisbench_wire::snapshot::Stage;
 use super::{SHORTEST_TICK, Worker};
 use crate::engine::kind::Kind;
 use crate::engine::pipeline::{Class, Request, Waiting};
+use crate::engine::router::Resend;
 use crate::record::Unsent;
 
 /// How many requests a closed loop draws in a turn while caches answer them.
@@ -82,7 +83,7 @@ impl Worker {
                     self.found_no_room(node, resend.since);
                     break;
                 };
-                if !self.may_resend(node) {
+                if !self.may_resend(node, &resend) {
                     break;
                 }
                 self.router.take_resend(node);
@@ -118,9 +119,13 @@ impl Worker {
         if self.load.is_open() { self.dispatch_due() } else { self.dispatch_tokens() }
     }
 
-    /// Returns whether a request may be sent to a node again now. Otherwise there will be a tick when it may.
+    /// Returns whether a request may be sent to a node again now. Otherwise there will be a tick when it may. A redirect that never paused
+    /// may: it replaces the request that was redirected, so redirects are no more than the load.
     #[cold]
-    pub(super) fn may_resend(&mut self, node: usize) -> bool {
+    pub(super) fn may_resend(&mut self, node: usize, resend: &Resend) -> bool {
+        if resend.request.hops.deferrals() == 0 {
+            return true;
+        }
         let in_flight = u64::from(self.connections.kept(node)) * self.load.depth.window as u64;
         match self.router.take_turn(node, in_flight, self.now) {
             Ok(()) => true,

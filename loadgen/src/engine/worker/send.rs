@@ -72,10 +72,11 @@ impl Worker {
         let node = self.router.sole();
         for index in 0..self.connections.len() {
             while self.connections[index].room(self.load.depth) > 0 {
-                if self.router.nodes()[node].resends.is_empty() || !self.may_resend(node) {
+                let Some(resend) = self.router.nodes()[node].resends.front().copied() else { return };
+                if !self.may_resend(node, &resend) {
                     return;
                 }
-                let Some(resend) = self.router.take_resend(node) else { return };
+                self.router.take_resend(node);
                 self.connections.stage(index as u32, resend.request);
             }
         }
