@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Run, list, number};
 
-/// The value of `--driver` that starts the small driver as `small`.
+/// The value of `--driver` that starts the small driver as `name`.
 pub fn small(name: &str, arguments: &str) -> String {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver.py");
     format!("{name}=python3 '{}' {arguments}", program.display())

@@ -153,10 +153,10 @@ impl Scripted {
             }
             Script::Stalls | Script::Dies => {}
             Script::FromTheFuture => self.send(Kind::Done, &outcome(first, now, now + HOUR, true)),
-            Script::FromThePast => self.send(Kind::Done, &outcome(first, now - HOUR, now, true)),
+            Script::FromThePast => self.send(Kind::Done, &outcome(first, now.saturating_sub(HOUR), now, true)),
             Script::Unknown => self.send(Kind::Done, &outcome(u64::MAX, now, now, true)),
             Script::Twice => {
-                self.send(Kind::Done, &[outcome(first, now, now, true), outcome(first, now, now, true)].concat())
+                self.send(Kind::Done, &[outcome(first, now, now, true), outcome(first, now, now, true)].concat());
             }
             Script::Unchecked => {
                 let mut done = outcome(first, now, now, true);

@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn another_process_is_measured_while_it_runs() {
-        let script = "read go; n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done; echo over; read go";
+        // The shell waits for its child, which is a switch whatever else runs.
+        let script = "read go; n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done; sleep 0.01; echo over; read go";
         let mut child =
             Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let meter = Meter::default();

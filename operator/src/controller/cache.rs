@@ -79,8 +79,8 @@ impl Cache {
         self.lock().entry(namespace, uid).cleared = cleared;
     }
 
-    /// The trials of `spec`, of the benchmark of `run`, which may name `drivers`. Cached while the spec is the same, because there may be hundreds of trials and
-    /// several reconciliations per second.
+    /// The trials of `spec`, of the benchmark of `run`, which may name `drivers`. Cached while the spec is the same, because there may be
+    /// hundreds of trials and several reconciliations per second.
     ///
     /// # Errors
     /// If compiling panics.
