@@ -1,5 +1,6 @@
 //! Client libraries in programs of their own, with a small one in Python.
 
+use std::fs;
 use std::path::Path;
 
 use redisbench_testkit::servers::RedisServer;
@@ -35,7 +36,7 @@ fn manifest(target: &Value, clients: &Value, more: &Value) -> String {
     benchmark.to_string()
 }
 
-/// Ten trials in two shards: each driver serves five.
+/// Ten trials in two shards, each with a driver that stays for its five.
 #[test]
 fn a_driver_is_compared_with_the_engine() {
     let redis = RedisServer::start(&["--requirepass", "geheim"]);
@@ -48,9 +49,13 @@ fn a_driver_is_compared_with_the_engine() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
         "stringData": {"password": "geheim"}});
     let text = format!("{secret}\n---\n{}", manifest(&target, &clients, &more));
-    let finished = Run::local(&text, &["--driver", &small("small", "")]).finish();
+    let directory = tempfile::tempdir().unwrap();
+    let starts = directory.path().join("starts");
+    let noting = small("small", &format!("--note '{}'", starts.display()));
+    let finished = Run::local(&text, &["--driver", &noting]).finish();
     let status = finished.succeeded();
     assert_eq!(list(&status["trials"]).len(), 10, "{status:#}");
+    assert_eq!(fs::read_to_string(starts).unwrap().lines().count(), 2, "{}", finished.stderr);
     let [engine, own] = list(&status["repeats"]) else { panic!("{status:#}") };
     let cost = &own["cost"];
     assert_eq!((&cost["name"], &cost["version"]), (&json!("own"), &json!("smallest 1 (Python)")), "{status:#}");

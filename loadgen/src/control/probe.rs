@@ -19,7 +19,7 @@ use crate::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
 
 /// Same size as for a trial.
 const EVENTS: usize = 256 + limits::WORKERS;
-/// Time for requests in flight at the end, on top of the request timeout.
+/// Time for requests in flight at the end, on top of the request timeout, and then for closing the connections.
 const LAST: Duration = Duration::from_secs(2);
 
 /// The plan of the probe: half of the connections and of the concurrency. An open loop keeps its rate: above the limit its backlog keeps
@@ -75,6 +75,8 @@ pub async fn run(trial: Arc<dyn Driver>, spawn: &Spawn, config: EngineConfig, in
     };
     let snapshot = measured.await;
     let of = (room(&plan, connections), room(&halved, driver.connections()));
+    // As after a trial. Beyond that time, the drop closes the connections.
+    let _ = timeout(LAST, driver.disconnect()).await;
     // Joining the driver's threads takes some milliseconds. It fails only by a panic, which is on stderr.
     let _ = tokio::task::spawn_blocking(move || drop(driver)).await;
     let probe = told(&snapshot?, of)?;

@@ -520,13 +520,16 @@ impl Shard {
     }
 }
 
-/// Joins the driver's threads, which takes some milliseconds, on a blocking thread. Waits until no snapshot uses the driver, so that its
-/// connections are closed when this returns.
+/// Closes the driver's connections and joins its threads, which takes some milliseconds, on a blocking thread. Waits until no snapshot uses
+/// the driver, so that its connections are closed when this returns.
 async fn end(driver: Arc<dyn Driver>) {
     // The shard has given it up, so the number of owners only falls.
     while Arc::strong_count(&driver) > 1 {
         sleep(SHARED_DRIVER).await;
     }
+    // Not left to the drop, because a client in a program of its own stays for the next trial only if this one takes its leave. Fails only if
+    // the driver has ended.
+    let _ = driver.disconnect().await;
     // Fails only by a panic, which the log shows.
     let _ = tokio::task::spawn_blocking(move || drop(driver)).await;
 }
