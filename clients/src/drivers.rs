@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::{interval, sleep, timeout};
 
 use crate::contract::SOCKET;
@@ -21,7 +22,7 @@ use crate::session::{Fault, Idle, Session};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long a process may take to end after it has closed its socket, for its exit status.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// The socket is for this user and this group: a driver's container may run as another user.
 const MODE: u32 = 0o660;
@@ -90,6 +91,15 @@ impl Drivers {
     }
 }
 
+/// The right to use a driver, which one trial has at a time, and the place where the driver waits for the next trial.
+pub type Turn = OwnedMutexGuard<Option<Idle>>;
+
+/// Keeps a driver for the next trial.
+pub fn rest(session: Session, mut turn: Turn) {
+    // Without it, the driver ends, and the next trial asks for another.
+    *turn = session.rest().ok();
+}
+
 /// The socket of a driver.
 #[derive(Debug)]
 pub struct Socket {
@@ -99,8 +109,8 @@ pub struct Socket {
     listener: UnixListener,
     command: Option<String>,
     process: Mutex<Option<Child>>,
-    /// The driver between two trials.
-    idle: Mutex<Option<Idle>>,
+    /// The driver between two trials. Locked by the trial that uses it.
+    idle: Arc<tokio::sync::Mutex<Option<Idle>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -113,34 +123,32 @@ impl Socket {
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
         fs::set_permissions(&path, Permissions::from_mode(MODE))?;
-        Ok(Self { name, patience, path, listener, command, process: Mutex::default(), idle: Mutex::default() })
+        Ok(Self { name, patience, path, listener, command, process: Mutex::default(), idle: Arc::default() })
     }
 
     fn broken(&self, why: impl std::fmt::Display) -> Fault {
         Fault::Broken(format!("driver {}: {why}", self.name))
     }
 
-    /// The driver, which says hello if it has not said it to an earlier trial.
+    /// The driver, which says hello if it has not said it to an earlier trial. Waits for the end of that.
     ///
     /// # Errors
     /// Fails if it does not come, or comes with something else.
-    pub async fn session(&self) -> Result<Session, Fault> {
-        let idle = lock(&self.idle).take();
-        if let Some(session) = idle.and_then(Idle::resume) {
-            return Ok(session);
-        }
-        self.start().map_err(|error| self.broken(format!("its command could not be started: {error}")))?;
+    pub async fn session(&self) -> Result<(Session, Turn), Fault> {
         let limit = self.patience.step;
-        timeout(limit, self.accept()).await.unwrap_or_else(|_| {
+        timeout(limit, self.find()).await.unwrap_or_else(|_| {
             let (name, path) = (&self.name, self.path.display());
             Err(Fault::Refused(format!("driver {name}: no Hello on {path} within {limit:?}: is it running?")))
         })
     }
 
-    /// Keeps the driver for the next trial.
-    pub fn rest(&self, session: Session) {
-        // Without it, the driver ends, and the next trial asks for another.
-        *lock(&self.idle) = session.rest().ok();
+    async fn find(&self) -> Result<(Session, Turn), Fault> {
+        let mut turn = Arc::clone(&self.idle).lock_owned().await;
+        if let Some(session) = turn.take().and_then(Idle::resume) {
+            return Ok((session, turn));
+        }
+        self.start().map_err(|error| self.broken(format!("its command could not be started: {error}")))?;
+        Ok((self.accept().await?, turn))
     }
 
     async fn accept(&self) -> Result<Session, Fault> {
@@ -217,8 +225,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Its driver ends by itself, too, once its socket is closed.
-        drop(lock(&self.idle).take());
+        // A driver that was started elsewhere ends by itself, once its socket is closed.
         self.end();
     }
 }

@@ -16,7 +16,7 @@ use crate::command::Command;
 use crate::contract::{
     self, CHECKSUM_EVERY, Calls, Configure, FromDriver, Ledger, Operation, Outcome, Sharing, Topology,
 };
-use crate::drivers::Socket;
+use crate::drivers::{self, Socket, Turn};
 use crate::session::{Fault, READ_BYTES, Session};
 
 /// A frame with this many bytes takes no further call.
@@ -71,7 +71,7 @@ impl Connections {
         let Some(socket) = &setup.driver else { return Err(Fault::Broken("the client names no driver".to_owned())) };
         let name = &socket.name;
         let broken = |why: String| Fault::Broken(format!("driver {name}: {why}"));
-        let mut session = socket.session().await?;
+        let (mut session, turn) = socket.session().await?;
         let mut frames = Vec::new();
         let configure = configuration(setup, socket, count).map_err(broken)?;
         contract::configure(&mut frames, &configure).map_err(|error| broken(error.to_string()))?;
@@ -92,7 +92,7 @@ impl Connections {
                 return Err(broken(format!("it is Ready with {made} of {wanted} connections")));
             }
             Some(FromDriver::Failed(why)) => {
-                socket.rest(session);
+                drivers::rest(session, turn);
                 return Err(Fault::Refused(format!("driver {name}: {why}")));
             }
             Some(other) => return Err(broken(format!("it replied to Configure with {:?}", other.kind()))),
@@ -103,7 +103,7 @@ impl Connections {
         let outcome = socket.patience.outcome.saturating_add(setup.response_timeout.saturating_mul(steps));
         let exchange = Arc::new(Exchange::new(configure.callers));
         let (library, process) = (session.library.clone(), session.process);
-        let serving = tokio::spawn(serve(Arc::clone(&exchange), Arc::clone(socket), session, outcome));
+        let serving = tokio::spawn(serve(Arc::clone(&exchange), Arc::clone(socket), (session, turn), outcome));
         Ok(Self {
             exchange,
             socket: Arc::clone(socket),
@@ -206,10 +206,10 @@ fn called(outcome: &Outcome) -> Called {
 }
 
 /// Passes on calls and outcomes until the trial ends, or the driver does.
-async fn serve(exchange: Arc<Exchange>, socket: Arc<Socket>, mut session: Session, patience: Duration) {
+async fn serve(exchange: Arc<Exchange>, socket: Arc<Socket>, (mut session, turn): (Session, Turn), patience: Duration) {
     let over = exchange.run(&mut session, patience).await;
     match over {
-        Ok(()) => socket.rest(session),
+        Ok(()) => drivers::rest(session, turn),
         Err(why) => {
             // Before anybody hears of it, because the driver ends without it.
             drop(session);

@@ -30,13 +30,18 @@ fn trial(pool: Pool) -> TrialPlan {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_makes_the_calls_of_several_trials() {
     let (server, directory) = (RedisServer::start(&[]), tempfile::tempdir().unwrap());
-    let drivers = drivers(directory.path(), Patience::default());
+    // Longer than the bench waits.
+    let drivers = drivers(directory.path(), Patience { step: Duration::from_secs(600), ..Patience::default() });
     let driver = start(directory.path().join("scripted.sock"), Script::Good);
-    for (trials, pool) in [(1, Pool::Shared), (2, Pool::Exclusive)] {
-        let mut bench = Bench::connecting(trial(pool).of_shard(0), &server, &drivers);
+    let connecting = |pool| Bench::connecting(trial(pool).of_shard(0), &server, &drivers);
+    let mut next = Some(connecting(Pool::Shared));
+    for (trials, following) in [(1, Some(Pool::Exclusive)), (2, None)] {
+        let mut bench = next.take().unwrap();
         bench.ready().await;
         bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
         bench.until(|event| matches!(event, EngineEvent::Finished { aborted: false, .. })).await;
+        // It waits until this trial has left the driver.
+        next = following.map(connecting);
         bench.driver.disconnect().await.unwrap();
         let snapshot = bench.end().await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (2_000, 2_000), "{:?}", snapshot.errors);
