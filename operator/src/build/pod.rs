@@ -164,7 +164,8 @@ fn drivers(input: &JobInput<'_>) -> Vec<Container> {
         restart_policy: Some("Always".into()),
         security_context: Some(SecurityContext { run_as_user: Some(DRIVER_USER), ..restricted() }),
         termination_message_policy: Some("FallbackToLogsOnError".into()),
-        volume_mounts: Some(vec![sockets()]),
+        // It connects to a socket, and must not take the room of the shard's.
+        volume_mounts: Some(vec![VolumeMount { read_only: Some(true), ..sockets() }]),
         ..Container::default()
     };
     input.plan.drivers().into_iter().map(container).collect()

@@ -128,7 +128,7 @@ fn drivers_are_sidecars_beside_a_shard_that_listens_for_them() {
         ("imagePullPolicy", json!("Never")),
         ("restartPolicy", json!("Always")),
         ("env", json!([{"name": "REDISBENCH_DRIVER_SOCKET", "value": "/run/redisbench/go.sock"}])),
-        ("volumeMounts", json!([mount])),
+        ("volumeMounts", json!([{"name": "drivers", "mountPath": "/run/redisbench", "readOnly": true}])),
     ] {
         assert_eq!(driver[field], value, "{field}");
     }
