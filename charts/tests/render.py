@@ -111,6 +111,8 @@ class Pods(unittest.TestCase):
         arguments = pick(render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
         self.assertFalse([argument for argument in arguments if "driver" in argument])
         settings = ("drivers.redis-py=r/py:2", "drivers.go-redis=r:5000/go:1", "driverResources.limits.cpu=2")
+        self.assertIn("clients.image.repository is not", template(*settings).stderr)
+        settings = (*settings, "clients.image.repository=r/clients")
         arguments = pick(render(*settings), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
         images = [argument for argument in arguments if argument.startswith("--driver-image=")]
         self.assertEqual(images, ["--driver-image=go-redis=r:5000/go:1", "--driver-image=redis-py=r/py:2"])

@@ -49,9 +49,10 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_CLIENTS_IMAGE")]
     pub clients_image: Option<String>,
 
-    /// Image of a driver, for benchmarks with clients of type `Driver`; repeatable, or separated by commas.
+    /// Image of a driver, for benchmarks with clients of type `Driver`; repeatable, or separated by commas. Requires
+    /// `--clients-image`, whose shards use it.
     #[arg(long = "driver-image", env = "REDISBENCH_DRIVER_IMAGES", value_name = "NAME=IMAGE", value_delimiter = ',',
-          value_parser = driver_image)]
+          value_parser = driver_image, requires = "clients_image")]
     pub driver_images: Vec<(String, String)>,
 
     /// Resources of a driver's container, as JSON. Default: 1 CPU and 256Mi.
@@ -116,6 +117,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn drivers_need_the_image_of_the_shards_that_use_them() {
+        let parsed = |more: &[&str]| {
+            let own = ["x", "run", "--namespace=n", "--master-key-file=k", "--loadgen-image=l", "--driver-image=go=g"];
+            Options::try_parse_from([&own[..], more].concat())
+        };
+        assert!(parsed(&["--clients-image=c"]).is_ok());
+        assert!(parsed(&[]).unwrap_err().to_string().contains("--clients-image"));
+    }
 
     #[test]
     fn drivers_have_images_and_resources() {
