@@ -96,6 +96,9 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
     if !unknown.is_empty() {
         return Err(unknown.into_iter().map(Problem::from).collect());
     }
+    if let Some(twice) = known.iter().enumerate().find_map(|(at, name)| known[..at].contains(name).then_some(*name)) {
+        return Err(vec![Problem::field("--driver", format!("{twice}: is given twice: remove one"))]);
+    }
     let is_needed = |(name, _): &&(String, String)| plan.drivers().contains(name.as_str());
     let drivers = arguments.driver.iter().filter(is_needed).cloned().collect();
     let skipped = manifest.skipped;

@@ -84,6 +84,8 @@ fn a_driver_that_fails_is_named_with_what_it_did() {
     finished.assert_refused(
         "spec.load.clients[0].driver: small: is unknown; the drivers are other: name one of these, or start it",
     );
+    let finished = Run::local(&text, &["--driver", "small=true", "--driver", "small=false"]).finish();
+    finished.assert_refused("--driver: small: is given twice: remove one");
 }
 
 /// Its commands are those that `drivers/build.sh` writes.
