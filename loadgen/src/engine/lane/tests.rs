@@ -1,5 +1,5 @@
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, Load as Loop, Tracing, TrialPlan};
+use redisbench_wire::plan::{Bound, Load as Loop, Operation, OperationRate, RateStage, Tracing, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
@@ -104,6 +104,22 @@ fn an_open_loop_counts_from_the_due_time_however_late_a_caller_is_free() {
     assert!(near(response.max(), 101) && near(response.value_at_quantile(0.5), 51), "{}", response.max());
     assert!(near(service.max(), 2) && near(service.min(), 2));
     assert!(near(lateness.max(), 99));
+}
+
+#[test]
+fn operations_with_rates_and_stages_with_mixes_are_called_as_scheduled() {
+    let stage = RateStage { nanoseconds: 50 * MILLISECOND, from_per_second: 1_000, to_per_second: 1_000 };
+    let load = OpenLoop { stages: vec![stage; 2], ..OpenLoop::at(1_000) }.load();
+    let bound = Bound::Duration { nanoseconds: 100 * MILLISECOND };
+    let mut plan = TrialPlan { load, bound, ..TrialPlan::basic("redis:6379") };
+    plan.workload.operations = ["first", "second", "own"].map(|name| Operation::of(name, 1, "GET __key__")).into();
+    plan.workload.options.mixes = vec![vec![1, 0, 0], vec![0, 1, 0]];
+    plan.workload.options.rates = vec![OperationRate { operation: 2, per_second: 100 }];
+    let mut bench = Bench::of(plan, 4, MILLISECOND);
+    let ended = bench.run(u64::MAX);
+    let operations = bench.snapshot(ended).operations;
+    let succeeded: Vec<u64> = operations.iter().map(|operation| operation.tally.succeeded).collect();
+    assert_eq!(succeeded, [50, 50, 10]);
 }
 
 #[test]
