@@ -293,7 +293,8 @@ fn files_of_values_and_keys_are_mounted_and_may_be_missing() {
     let job = job_of(json!({"spec": {"targets": [
         {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
         "workload": {"operations": null, "trace": trace}}}));
-    assert_eq!(at(&job, "/volumes/1/configMap/items"), &json!([{"key": "monitor.txt", "path": "trace"}]));
+    let items = at(&job, "/volumes/1/projected/sources/0/configMap/items");
+    assert_eq!(items, &json!([{"key": "monitor.txt", "path": "trace"}]));
 }
 
 #[test]
