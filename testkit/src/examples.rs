@@ -61,11 +61,13 @@ fn shorten_load(spec: &mut Value) {
     if search {
         return;
     }
-    load.insert("warmup".into(), json!("200ms"));
     if trace {
-        load.insert("duration".into(), json!("1s"));
+        // Once, so that every command is sent.
+        load.remove("duration");
+        load.insert("warmup".into(), json!("0s"));
         return;
     }
+    load.insert("warmup".into(), json!("200ms"));
     if load.contains_key("requestsPerConnection") {
         load.insert("requestsPerConnection".into(), json!(4));
     } else if let Some(stages) = load.get("stages").cloned() {
