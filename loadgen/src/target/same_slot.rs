@@ -1,7 +1,7 @@
 //! Checks that all keys of each command lie in one slot of a cluster. The server determines which arguments are keys.
 
 use redis::Value;
-use redisbench_wire::plan::{TrialPlan, WorkloadOptions};
+use redisbench_wire::plan::{Operation, TrialPlan, WorkloadOptions};
 
 use super::client::Client;
 use super::commands;
@@ -42,16 +42,25 @@ pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<Strin
         }
     }
     let answers = client.ask_each(&questions).await?;
-    Ok(asked.into_iter().zip(answers).find_map(|((index, operation), answer)| {
-        let (first, other) = apart(&answer?)?;
-        let field = commands::field(plan, index, operation);
-        let fix = if plan.trace.is_some() {
-            "remove such lines"
-        } else {
-            "give them a common hash tag, such as {rb} in keys.prefix"
-        };
-        Some(format!("{field}: its keys {first} and {other} are in different slots, which a cluster refuses: {fix}"))
-    }))
+    Ok(asked
+        .into_iter()
+        .zip(answers)
+        .find_map(|((index, operation), answer)| Some(message(plan, index, operation, &apart(&answer?)?))))
+}
+
+fn message(plan: &TrialPlan, index: usize, operation: &Operation, (first, other): &(String, String)) -> String {
+    let field = commands::field(plan, index, operation);
+    match plan.trace {
+        None => format!(
+            "{field}: its keys {first} and {other} are in different slots, which a cluster refuses: give them a common \
+             hash tag, such as {{rb}} in keys.prefix"
+        ),
+        // The keys of a recording may be secret.
+        Some(_) => format!(
+            "{field}: the keys of a command are in different slots, which a cluster refuses: remove lines with such \
+             commands"
+        ),
+    }
 }
 
 /// The first two keys in different slots.
@@ -83,8 +92,11 @@ fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::plan::Trace;
+
     use super::*;
     use crate::resp::append_command;
+    use crate::sample;
 
     #[test]
     fn arguments_are_read_back() {
@@ -99,5 +111,16 @@ mod tests {
         assert_eq!(apart(&keys(&["{a}1", "{a}2"])), None);
         assert_eq!(apart(&keys(&["a"])), None);
         assert_eq!(apart(&keys(&["a", "a", "b"])), Some(("a".to_owned(), "b".to_owned())));
+    }
+
+    #[test]
+    fn keys_of_a_recording_are_not_shown() {
+        let mut plan = sample::plan();
+        let keys = ("cart".to_owned(), "hunter2".to_owned());
+        let told = |plan: &TrialPlan| message(plan, 0, &plan.workload.operations[0], &keys);
+        assert!(told(&plan).contains("its keys cart and hunter2 are in different slots"), "{}", told(&plan));
+        plan.trace = Some(Trace { repeats: false, recorded: None });
+        let message = told(&plan);
+        assert!(message.starts_with("spec.workload.trace: get: ") && !message.contains("hunter2"), "{message}");
     }
 }
