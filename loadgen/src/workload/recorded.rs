@@ -1,5 +1,7 @@
 //! The commands of a recording, encoded before the load.
 
+use std::fmt;
+
 use redisbench_wire::plan;
 
 use super::rng::{LANES, Stream};
@@ -7,7 +9,6 @@ use super::template::slot_of_words;
 use crate::resp::{append_argument, append_header};
 
 /// The commands of a recording. Request k is command k modulo their number.
-#[derive(Debug)]
 pub(super) struct Recorded {
     /// All commands as they are sent, one after the other.
     bytes: Box<[u8]>,
@@ -87,6 +88,13 @@ impl Recorded {
     }
 }
 
+/// The commands may be secret.
+impl fmt::Debug for Recorded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} recorded commands", self.commands.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use redisbench_wire::plan::Trace;
@@ -119,5 +127,7 @@ mod tests {
         assert_eq!([0, 2].map(|k| workload.slot(k, workload.operation(k))), [slot_of(b"user"); 2]);
         let lanes = [0, 1, 2, 3].map(|k| workload.lane(k).unwrap());
         assert!(lanes[0] == lanes[2] && lanes[1] != lanes[3], "keys have lanes of their own: {lanes:?}");
+        let shown = format!("{:?}", workload.recorded.unwrap());
+        assert_eq!(shown, "4 recorded commands");
     }
 }
