@@ -40,8 +40,8 @@ async fn a_recording_is_sent_once() {
 #[tokio::test]
 async fn a_recording_with_an_unknown_command_is_refused() {
     let redis = RedisServer::start(&[]);
-    let trace = "1.000000 [0 127.0.0.1:1] \"ft.search\" \"hunter2\"\n";
-    let parts = ["spec.workload.trace: ft-search: the server has no command FT.SEARCH"];
+    let trace = "1.000000 [0 127.0.0.1:1] \"rb.search\" \"hunter2\"\n";
+    let parts = ["spec.workload.trace: rb-search: the server has no command RB.SEARCH"];
     let plan = replaying(&redis.endpoint());
     let files = [("data/trace", trace)];
     let failure = assert_refused_with(&plan, None, &files, FailureReason::CommandRefused, &parts).await;
