@@ -12,11 +12,14 @@ const COMMANDS: u64 = 2_000;
 
 /// Appends to few keys in a row, so that any other order shows. Returns what each key must hold in the end.
 fn recorded() -> (Recorded, BTreeMap<String, String>) {
-    let (mut text, mut values) = (String::new(), BTreeMap::<String, String>::new());
+    let key = |number: u64| format!("key:{}", number * number % 41);
+    let line = |number: u64| {
+        format!("1.{:06} [0 127.0.0.1:60866] \"append\" \"{}\" \"{number},\"\n", number * 10, key(number))
+    };
+    let text: String = (0..COMMANDS).map(line).collect();
+    let mut values = BTreeMap::<String, String>::new();
     for number in 0..COMMANDS {
-        let key = format!("key:{}", number * number % 41);
-        text += &format!("1.{:06} [0 127.0.0.1:60866] \"append\" \"{key}\" \"{number},\"\n", number * 10);
-        *values.entry(key).or_default() += &format!("{number},");
+        values.entry(key(number)).or_default().extend([number.to_string(), ",".to_owned()]);
     }
     (Recorded::of_monitor(text.as_bytes(), u64::MAX).unwrap(), values)
 }
