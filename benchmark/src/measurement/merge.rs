@@ -70,6 +70,13 @@ pub struct Merged {
     pub servers: Option<ServerStats>,
 }
 
+impl Merged {
+    /// Whether requests had due times: those of a rate, or recorded ones.
+    pub(crate) fn has_due_times(&self) -> bool {
+        self.pace.target.is_some() || self.lateness.is_some()
+    }
+}
+
 /// Completions of all shards with a series over their common window, in whole points.
 #[derive(Debug)]
 pub(crate) struct Completions {

@@ -301,7 +301,7 @@ fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
     });
     let known = match unread {
         Some(unread) => late + unread,
-        None if merged.pace.target.is_some() && least > 0 => late,
+        None if merged.has_due_times() && least > 0 => late,
         None => return MILLION,
     };
     latencies::round(known.min(1.0) * MILLION as f64)

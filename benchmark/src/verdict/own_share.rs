@@ -99,7 +99,9 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
 /// Reported if the busiest worker of an open loop was too busy.
 fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     // A closed loop has no due times, and the time that replies lie unread is measured.
-    merged.pace.target?;
+    if !merged.has_due_times() {
+        return None;
+    }
     let busy = generator::busiest_workers(outcome);
     let (part, shard) = busy.filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share)).max()?;
     let message = format!(
@@ -113,8 +115,8 @@ fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
 /// Reported if workers of an open loop were too busy in seconds that decide p99, although not over the whole run. A lack of processor time
 /// that is reported explains these seconds.
 pub(super) fn now_and_then(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    merged.pace.target?;
-    if generator::cpu(outcome, merged).is_some_and(|lack| lack.severity != VerdictValue::Valid) {
+    let is_reported = || generator::cpu(outcome, merged).is_some_and(|lack| lack.severity != VerdictValue::Valid);
+    if !merged.has_due_times() || is_reported() {
         return None;
     }
     let busy = generator::busy_seconds(outcome, merged);

@@ -1,4 +1,5 @@
 use redisbench_wire::histogram::Kind;
+use redisbench_wire::plan::Load;
 use redisbench_wire::snapshot::{Generator, Snapshot};
 use redisbench_wire::strain::{Shares, Strain};
 
@@ -137,6 +138,13 @@ fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
     assert!(verdict.reasons[0].message.contains("ran for 78 % of the load"), "{verdict:?}");
     assert_eq!(reasons(&judged(busy(960_000)).1), [ReasonKind::GeneratorCPU]);
+    // A recording has due times, and no rate.
+    let mut paced = open_loop(1);
+    crate::sample::plan(&mut paced).load =
+        Load::Recorded { pace_millionths: 1_000_000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: SECOND };
+    let mut recorded = busy(780_000);
+    recorded.latency.lateness = Some(encoded(Kind::Request, &all(MICROSECOND)));
+    assert_eq!(reasons(&verdict_on(&paced, &outcome(vec![recorded]))), [ReasonKind::GeneratorDelay]);
     // A closed loop has no due times.
     let mut closed = busy(780_000);
     closed.latency.service = None;
