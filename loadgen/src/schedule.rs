@@ -128,10 +128,11 @@ impl Schedule {
         self.present.due == u64::MAX
     }
 
-    /// When the schedule of all workers ends; `None` if it does not.
+    /// When the schedule of all workers ends, after all their slots; `None` if it does not.
     pub fn end(&self) -> Option<u64> {
         let Arrivals::Replayed(replayed) = &self.arrivals else { return None };
-        replayed.end().map(|time| self.start.saturating_add(time))
+        // Each worker's grid may move its last slot by less than the width.
+        replayed.end().map(|time| self.start.saturating_add(time).saturating_add(self.grid.width))
     }
 
     /// How many slots from the current one on are due before `end`.

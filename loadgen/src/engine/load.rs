@@ -227,6 +227,8 @@ impl Load {
                 load.idle = share == 0;
             }
         }
+        // A recording at a very low speed may have a first due time that no clock reads.
+        load.first_due = load.first_due.min(load.ends);
         load
     }
 

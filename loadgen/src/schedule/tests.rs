@@ -258,3 +258,19 @@ proptest! {
         prop_assert_eq!(schedule.due_before(START + end), slots(schedule.clone(), START + end).len() as u64);
     }
 }
+
+#[test]
+fn a_recording_ends_after_its_last_command_on_every_grid() {
+    const WIDTH: u64 = SECOND / 10;
+    let mut plan = crate::sample::replay(&[(0, "a".to_owned()), (5, "b".to_owned())], false);
+    plan.load =
+        Load::Recorded { pace_millionths: 1_000_000, pacing_grid_nanoseconds: WIDTH, unsent_after_nanoseconds: 1 };
+    for worker in 0..3 {
+        let seat = Seat { shard: 0, shards: 1, worker, workers: 3 };
+        let schedule = Schedule::of_replay(&plan, &Replay::new(vec![0, 1], 2, false), seat, 77).unwrap();
+        let end = schedule.end().unwrap();
+        assert_eq!(end, 77 + 10_000 + WIDTH, "the same for all workers");
+        let dues: Vec<u64> = slots(schedule, u64::MAX).into_iter().map(|slot| slot.due).collect();
+        assert!(dues.len() == 2 && dues.iter().all(|due| *due < end), "{dues:?}");
+    }
+}
