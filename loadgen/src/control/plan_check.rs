@@ -99,8 +99,8 @@ fn check_trace(plan: &TrialPlan) -> Result<(), String> {
     let plain = plan.verify == Verify::None && plan.client.is_none() && plan.nodes_per_shard.is_none();
     require(generated || plain, || "trace: not supported with verify, clients or nodesPerShard".into())?;
     let by_time = matches!(plan.bound, Bound::Duration { .. });
-    let even = matches!(plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
-    require(generated || by_time && !even, || {
+    let random = matches!(plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
+    require(generated || by_time && !random, || {
         "trace: not supported with a number of requests or Poisson arrivals".into()
     })
 }
