@@ -35,9 +35,9 @@ impl Workload {
         self.operations.iter().map(|operation| operation.keys.as_ref().unwrap_or(&self.keys))
     }
 
-    /// Returns whether an operation has no rate of its own.
+    /// Returns whether an operation has no rate of its own, as the commands of a recording, which a plan does not list.
     pub fn has_mix(&self) -> bool {
-        self.options.rates.len() < self.operations.len()
+        self.options.rates.is_empty() || self.options.rates.len() < self.operations.len()
     }
 
     /// Requests per second of the operations with rates of their own. Saturates.

@@ -51,6 +51,7 @@ mod tests {
         let plan = checked(&change(&lasting, None)).plan;
         assert_eq!(plan.trace, Some(plan::Trace { repeats: true, recorded: None }));
         assert!(matches!(plan.load, plan::Load::OpenLoop { rate_per_second: 500, .. }), "{:?}", plan.load);
+        assert_eq!((plan.workload.has_mix(), plan.streams()), (true, 1), "the rate is that of its commands");
     }
 
     #[test]
