@@ -94,7 +94,7 @@ fn client(spec: &Validated) -> Option<&Client> {
 /// The client under test if the load generator's delays are a finding about it, and no fault of the run. None if something outside the
 /// client took its processors: its CPU limit, the hypervisor or other processes.
 fn finding_about<'a>(spec: &'a Validated, outcome: &Outcome, merged: &Merged) -> Option<&'a Client> {
-    client(spec).filter(|_| !generator::is_deprived(outcome, merged))
+    client(spec).filter(|client| !generator::is_deprived(client, outcome, merged))
 }
 
 /// Limit of a trial, including a client under test that keeps its threads busy or calls late.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use redisbench_wire::plan::{Client, Library};
 use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot, delay_step};
 
 use super::rate;
@@ -340,22 +341,38 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::GeneratorCPU, severity, &message))
 }
 
-/// Whether a shard's lack has its cause outside the shard: the CPU limit, the hypervisor, or other processes if each of its workers could
-/// have had a processor. False if the shard does not report its workers.
-fn is_from_outside(lack: Lack, generator: &Generator) -> bool {
+/// Whether a shard's lack has its cause outside the shard: the CPU limit, the hypervisor, or other processes if each of its workers, and
+/// `of_client` more threads of the client, could have had a processor. False if the shard does not report its workers.
+fn is_from_outside(lack: Lack, generator: &Generator, of_client: u64) -> bool {
     match lack {
         Lack::BusiestWorker => false,
         Lack::Throttled | Lack::Stolen => true,
-        Lack::RunQueue | Lack::Machine => (1..=generator.processors).contains(&generator.workers),
+        Lack::RunQueue | Lack::Machine => {
+            let needed = u64::from(generator.workers).saturating_add(of_client);
+            generator.workers > 0 && needed <= u64::from(generator.processors)
+        }
     }
 }
 
-/// Whether something outside the shards took so much of their processor time that [`cpu`] reports more than a note for it alone.
-pub(super) fn is_deprived(outcome: &Outcome, merged: &Merged) -> bool {
+/// Processors that the program of a driver kept busy beside the shard's workers, rounded up: its work is the client's own. 0 for a client
+/// within the shard, and for a program that the shard cannot see.
+fn of_program(client: &Client, snapshot: &Snapshot) -> u64 {
+    let usage = snapshot.client.as_ref().filter(|_| matches!(client.library, Library::Driver { .. }));
+    usage.map_or(0, |usage| {
+        let time = usage.user_nanoseconds.saturating_add(usage.system_nanoseconds);
+        time.div_ceil(snapshot.generator.load_nanoseconds.max(1))
+    })
+}
+
+/// Whether something outside the shards and `client` took so much of their processor time that [`cpu`] reports more than a note for it
+/// alone.
+pub(super) fn is_deprived(client: &Client, outcome: &Outcome, merged: &Merged) -> bool {
     let mut sum = 0_u64;
     for (_, snapshot, processor) in processors(outcome) {
+        let of_client = of_program(client, snapshot);
         let from_outside = |shares: [u64; 5]| {
-            let taken = LACKS.into_iter().zip(shares).filter(|(lack, _)| is_from_outside(*lack, &snapshot.generator));
+            let is_outside = |lack: Lack| is_from_outside(lack, &snapshot.generator, of_client);
+            let taken = LACKS.into_iter().zip(shares).filter(|(lack, _)| is_outside(*lack));
             taken.map(|(_, share)| share).max().unwrap_or_default()
         };
         if from_outside(severities(&processor.shares)) >= 100 {

@@ -1,5 +1,5 @@
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::snapshot::ReceiveDelay;
+use redisbench_wire::snapshot::{ClientUsage, ReceiveDelay};
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
@@ -141,6 +141,30 @@ fn lacks_of_a_client_count_if_they_come_from_outside() {
         assert_eq!(reason.reason, ReasonKind::GeneratorCPU);
         assert!(reason.message.contains(words), "{}", reason.message);
     }
+}
+
+/// On four processors with one worker, a program that needed more than the other three took the worker's time.
+#[test]
+fn the_program_of_a_driver_is_no_other_process() {
+    let load = serde_json::json!({
+        "type": "ClosedLoop", "duration": "10s", "clients": [{"name": "own", "type": "Driver", "driver": "go"}],
+    });
+    let spec = spec(1, &load);
+    let judge = |program: Option<u64>| {
+        let mut snapshot = snapshot(0, &[1000; 500]);
+        snapshot.generator = Generator { workers: 1, longest_waiting_worker_millionths: 500_000, ..generator() };
+        let usage = |time: u64| ClientUsage {
+            user_nanoseconds: SECOND,
+            system_nanoseconds: time - SECOND,
+            ..ClientUsage::default()
+        };
+        snapshot.client = program.map(usage);
+        let verdict = verdict_on(&spec, &outcome(vec![snapshot]));
+        (verdict.value, verdict.limited_by)
+    };
+    assert_eq!(judge(Some(30 * SECOND + 1)), (VerdictValue::Valid, LimitedBy::Client));
+    assert_eq!(judge(Some(30 * SECOND)), (VerdictValue::Degraded, LimitedBy::GeneratorCPU));
+    assert_eq!(judge(None), (VerdictValue::Degraded, LimitedBy::GeneratorCPU), "a program that the shard cannot see");
 }
 
 /// Many shards with little work each: none of them waits for long.
