@@ -70,10 +70,12 @@ impl Setting {
     /// Of the finished trial of `line`, as far as it is known.
     fn of_line(line: &TrialLine, spec: &RedisBenchmarkSpec) -> Self {
         let only = Self::of_only(line.index, spec);
+        // A step's rate is that of the operations without their own.
+        let own = spec.workload.own_rates_with(&line.setting.parameters);
         Self {
             trial: line.index,
             target: line.setting.target.clone().unwrap_or(only.target),
-            target_rate: line.search.as_ref().map(|step| step.rate_per_second),
+            target_rate: line.search.as_ref().map(|step| step.rate_per_second.saturating_add(own)),
             ..Self::at(&line.setting, line.cell, line.repeat)
         }
     }
@@ -387,7 +389,33 @@ fn named(times: &[(&str, Option<u64>)]) -> Labelled {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_benchmark::plan::compile;
+    use serde_json::json;
+
     use super::*;
+    use crate::testing::benchmark;
+
+    /// Each step runs beneath the same other load, whose rate a sweep may set.
+    #[test]
+    fn a_step_asks_for_the_same_rate_while_it_runs_and_afterwards() {
+        let scan = json!({"name": "scan", "command": "SCAN 0", "rate": 10});
+        let operations = json!([{"name": "get", "command": "GET __key__"}, scan]);
+        let spec = benchmark(json!({"spec": {
+            "workload": {"operations": operations},
+            "load": {"openLoop": null, "duration": null, "warmup": "2s"},
+            "search": {"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}},
+            "sweep": [{"field": "workload.operations[1].rate", "values": [50, 70]}],
+            "measurement": {"breakdown": ["Operation"]},
+        }}))
+        .spec;
+        let trial = compile(&spec, "cart").unwrap().trial(0, &[]).unwrap();
+        let step = json!({"ratePerSecond": trial.search.as_ref().unwrap().rate, "outcome": "Passed"});
+        let line = json!({"index": 0, "state": "Completed", "attempt": 1, "search": step});
+        let line = TrialLine { setting: trial.kind.setting.clone(), ..serde_json::from_value(line).unwrap() };
+        let running = Setting::of(&trial).target_rate.unwrap();
+        assert!([1050, 1070].contains(&running), "{running}");
+        assert_eq!(TrialSample::of_line(&line, &spec).setting.target_rate, Some(running));
+    }
 
     #[test]
     fn kinds_sum_to_all_errors_and_stay() {

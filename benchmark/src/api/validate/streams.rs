@@ -1,5 +1,7 @@
 //! Validation of operations with a rate of their own, and of the mixes of stages.
 
+use std::collections::BTreeMap;
+
 use redisbench_wire::limits::{RATE_PER_SECOND, REDRAWN_BITS};
 use redisbench_wire::plan::{OperationRate, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
@@ -13,6 +15,15 @@ impl WorkloadSpec {
     /// Requests per second of all operations with a rate of their own.
     pub fn own_rates(&self) -> u64 {
         self.operations.iter().filter_map(|operation| operation.rate).fold(0, u64::saturating_add)
+    }
+
+    /// The same in a trial with these values of swept fields, which may be such rates.
+    pub fn own_rates_with(&self, parameters: &BTreeMap<String, String>) -> u64 {
+        let own = |(index, operation): (usize, &OperationSpec)| {
+            let swept = parameters.get(&format!("workload.operations[{index}].rate"));
+            swept.and_then(|rate| rate.parse().ok()).or(operation.rate)
+        };
+        self.operations.iter().enumerate().filter_map(own).fold(0, u64::saturating_add)
     }
 
     /// Whether every operation has a rate of its own.
