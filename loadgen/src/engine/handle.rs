@@ -274,7 +274,7 @@ fn own_nodes(plan: &ShardPlan, topology: &Topology, trial: &Workload) -> Result<
     let (Some(nodes), Some(slots)) = (plan.nodes_per_shard, &topology.slots) else { return Ok(None) };
     let group = Group::new(plan.shard, plan.shards, nodes, slots);
     let group = group.map_err(|error| EngineError::BadPlan(error.to_string()))?;
-    OwnNodes::new(group, trial, &plan.workload.operations).map(Some).map_err(EngineError::BadPlan)
+    OwnNodes::new(group, trial, plan).map(Some).map_err(EngineError::BadPlan)
 }
 
 /// Connections per worker and node. Every worker has at least one connection to every node that is `used`, and none to others. With too few

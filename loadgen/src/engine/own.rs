@@ -4,7 +4,7 @@
 //! the key is on one of its nodes. So all shards send as many requests, and counts follow from the plan as without groups. To skip the
 //! requests of other shards instead would cost every shard the whole sequence.
 
-use redisbench_wire::plan::Operation;
+use redisbench_wire::plan::{Operation, TrialPlan};
 
 use crate::cluster::{Group, SLOTS};
 use crate::workload::{DRAW_SHIFT, Workload};
@@ -12,7 +12,7 @@ use crate::workload::{DRAW_SHIFT, Workload};
 /// How often a key is drawn.
 const DRAWS: u64 = 1 << 15;
 
-/// Where an operation's first key on the nodes is searched for, and how many of its requests are tried.
+/// How many requests of each stream are searched for an operation's first key on the nodes, and how many of its own are tried.
 const SEARCHED: u64 = 1 << 20;
 const TRIED: usize = 3;
 
@@ -25,10 +25,11 @@ pub(super) struct OwnNodes {
 
 impl OwnNodes {
     /// Fails with the operation that has no key on the nodes.
-    pub(super) fn new(group: Group, workload: &Workload, operations: &[Operation]) -> Result<Self, String> {
+    pub(super) fn new(group: Group, workload: &Workload, plan: &TrialPlan) -> Result<Self, String> {
+        let searched = SEARCHED * plan.streams().max(1);
         let spare = |(index, operation): (u16, &Operation)| {
             let of_operation = |k: &u64| operation.weight > 0 && workload.operation(*k) == index;
-            let mut numbers = (0..SEARCHED).filter(of_operation).take(TRIED);
+            let mut numbers = (0..searched).filter(of_operation).take(TRIED);
             match numbers.find_map(|k| draw(&group, workload, k)) {
                 None if operation.weight > 0 => Err(format!(
                     "load.nodesPerShard: operation {:?} has no keys on the nodes of one shard: use more keys, or remove \
@@ -38,7 +39,7 @@ impl OwnNodes {
                 spare => Ok(spare.unwrap_or_default()),
             }
         };
-        let spares = (0..).zip(operations).map(spare).collect::<Result<_, _>>()?;
+        let spares = (0..).zip(&plan.workload.operations).map(spare).collect::<Result<_, _>>()?;
         Ok(Self { group, spares })
     }
 
@@ -62,4 +63,32 @@ impl OwnNodes {
 fn draw(group: &Group, workload: &Workload, k: u64) -> Option<u64> {
     let operation = workload.operation(k);
     (0..DRAWS).map(|draw| k + (draw << DRAW_SHIFT)).find(|number| group.has(workload.slot(*number, operation)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use redisbench_wire::plan::OperationRate;
+
+    use super::*;
+    use crate::cluster::Topology;
+    use crate::open_loop::open_loop;
+
+    /// The first request of an operation is far behind in its own stream, and 15 other streams are between its requests.
+    #[test]
+    fn a_rare_operation_has_keys_however_many_streams_there_are() {
+        let mut plan = TrialPlan { load: open_loop(1000), nodes_per_shard: Some(1), ..TrialPlan::basic("redis:6379") };
+        plan.workload.keys.count = 1000;
+        plan.workload.options.in_turns = true;
+        let background = (2..17).map(|index| Operation::of(&format!("other-{index}"), 1, "GET __key__"));
+        let mix = [Operation::of("usual", 100_000, "GET __key__"), Operation::of("rare", 1, "SET __key__ __data__")];
+        plan.workload.operations = mix.into_iter().chain(background).collect();
+        plan.workload.options.rates = (2..17).map(|operation| OperationRate { operation, per_second: 10 }).collect();
+        assert_eq!(plan.streams(), 16);
+        let servers: [SocketAddr; 2] = [1_u16, 2].map(|port| ([127, 0, 0, 1], port).into());
+        let group = Group::new(0, 2, 1, &Topology::of(&servers).slots.unwrap()).unwrap();
+        let own = OwnNodes::new(group, &Workload::of_trial(&plan).unwrap(), &plan).unwrap();
+        assert_eq!(own.spares.get(1).map(|number| *number % (1_u64 << DRAW_SHIFT)), Some(16 * 100_000));
+    }
 }
