@@ -267,9 +267,15 @@ fn check_operation(
         &[]
     });
     if context.slotted && !placeholder::share_a_slot(keys, own.as_ref().unwrap_or(context.keys)) {
-        let message = "has keys that may lie in different slots, and a Cluster, or a Pool with distribution ByKey, has them on \
-                       different servers: set keys.tags, give keys.prefix a hash tag, such as {rb}:, or put what they share in braces, \
-                       such as {__key__}:a {__key__}:b";
+        // The lines of a file are unknown here, and other fields add nothing to them.
+        let (share, or_else) = match context.keys.file {
+            None => ("set keys.tags, give keys.prefix a hash tag, such as {rb}:, or ", ""),
+            Some(_) => ("", ", or use keys.prefix with a hash tag instead of keys.file"),
+        };
+        let message = format!(
+            "has keys that may lie in different slots, and a Cluster, or a Pool with distribution ByKey, has them on different \
+             servers: {share}put what they share in braces, such as {{__key__}}:a {{__key__}}:b{or_else}"
+        );
         problems.push(Problem::new(field, &operation.command, message));
     }
     let own = own.map(|keys| {

@@ -50,10 +50,11 @@ pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<Strin
 
 fn message(plan: &TrialPlan, index: usize, operation: &Operation, (first, other): &(String, String)) -> String {
     let field = commands::field(plan, index, operation);
+    let within = if plan.workload.key_file.is_some() { "the lines of keys.file" } else { "keys.prefix" };
     match plan.trace {
         None => format!(
             "{field}: its keys {first} and {other} are in different slots, which a cluster refuses: give them a common \
-             hash tag, such as {{rb}} in keys.prefix"
+             hash tag, such as {{rb}} in {within}"
         ),
         // The keys of a recording may be secret.
         Some(_) => format!(
@@ -92,7 +93,7 @@ fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_wire::plan::Trace;
+    use redisbench_wire::plan::{KeyFile, Trace};
 
     use super::*;
     use crate::resp::append_command;
@@ -111,6 +112,16 @@ mod tests {
         assert_eq!(apart(&keys(&["{a}1", "{a}2"])), None);
         assert_eq!(apart(&keys(&["a"])), None);
         assert_eq!(apart(&keys(&["a", "a", "b"])), Some(("a".to_owned(), "b".to_owned())));
+    }
+
+    #[test]
+    fn the_hint_names_where_the_keys_come_from() {
+        let mut plan = sample::plan();
+        let keys = ("cart".to_owned(), "{rb}cart".to_owned());
+        let told = |plan: &TrialPlan| message(plan, 0, &plan.workload.operations[0], &keys);
+        assert!(told(&plan).ends_with("such as {rb} in keys.prefix"), "{}", told(&plan));
+        plan.workload.key_file = Some(KeyFile::default());
+        assert!(told(&plan).ends_with("such as {rb} in the lines of keys.file"), "{}", told(&plan));
     }
 
     #[test]

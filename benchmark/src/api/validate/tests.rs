@@ -268,6 +268,16 @@ fn keys_of_one_command_share_a_slot_in_a_cluster() {
     assert_eq!(of_cluster(several.clone()).len(), 1);
     several["keys"] = json!({"tags": {"count": 100}});
     assert!(of_cluster(several).is_empty());
+    let from_file = |command: &str| {
+        let keys = json!({"file": {"configMapRef": {"name": "v", "key": "keys.txt"}}, "count": 100});
+        of_cluster(json!({"operations": [{"name": "copy", "command": command}], "keys": keys}))
+    };
+    let refused = from_file("MGET __key__ __key:2__");
+    let [problem] = refused.as_slice() else { panic!("{refused:?}") };
+    let hint = "on different servers: put what they share in braces, such as {__key__}:a {__key__}:b, or use keys.prefix with a hash tag \
+                instead of keys.file";
+    assert!(problem.ends_with(hint), "{problem}");
+    assert!(from_file("COPY {__key__}:a {__key__}:b").is_empty());
 }
 
 #[test]

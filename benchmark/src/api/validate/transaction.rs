@@ -28,9 +28,14 @@ pub(super) fn check_transaction(
         if !placeholder::stays_in_a_slot(keys, own.as_ref().unwrap_or(&spec.workload.keys), shared_keys) {
             let field = format!("spec.workload.operations[{index}].command");
             let command = spec.workload.operations.get(index).map_or("", |operation| &operation.command);
-            let message = "uses a different key for each command of a transaction, and a Cluster, or a Pool with \
-                           distribution ByKey, has keys of different slots on different servers: give keys.prefix a hash tag, such as {rb}:, or set spec.workload.transaction.keys to \
-                           Shared";
+            let prefix = match spec.workload.keys.file {
+                None => "give keys.prefix a hash tag, such as {rb}:, or ",
+                Some(_) => "",
+            };
+            let message = format!(
+                "uses a different key for each command of a transaction, and a Cluster, or a Pool with distribution ByKey, has \
+                 keys of different slots on different servers: {prefix}set spec.workload.transaction.keys to Shared"
+            );
             problems.push(Problem::new(field, command, message));
         }
     }
