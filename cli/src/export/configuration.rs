@@ -20,7 +20,9 @@ pub fn configuration(spec: Option<&RedisBenchmarkSpec>) -> Value {
     let rate = load.open_loop.as_ref().and_then(|open| open.rate).unwrap_or(0).saturating_add(workload.own_rates());
     let weight = |command: &str| {
         let starts = |text: &str| text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(command));
-        let matching = workload.operations.iter().filter(|operation| starts(&operation.command));
+        // An operation with a rate of its own is in no mix.
+        let mixed = workload.operations.iter().filter(|operation| operation.rate.is_none());
+        let matching = mixed.filter(|operation| starts(&operation.command));
         matching.map(|operation| u64::from(operation.weight)).sum::<u64>()
     };
     let size = &workload.values.size;
@@ -101,4 +103,29 @@ pub fn requests_per_connection(spec: &RedisBenchmarkSpec) -> Option<u64> {
 
 fn seconds(duration: &GoDuration) -> u64 {
     duration.parse().map_or(0, |length| length.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::parse;
+
+    #[test]
+    fn the_ratio_is_that_of_the_mix() {
+        let text = "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {name: a}
+spec:
+  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
+  workload:
+    operations:
+    - {name: set, weight: 2, command: SET __key__ __data__}
+    - {name: get, weight: 8, command: get __key__}
+    - {name: tenant, rate: 100, command: GET a}
+  load: {type: OpenLoop, openLoop: {rate: 900}, connections: 10, duration: 10s}
+";
+        let configuration = configuration(Some(&parse(text).unwrap().benchmark.spec));
+        assert_eq!((&configuration["ratio"], &configuration["rate_limit"]), (&json!("2:8"), &json!(100)));
+    }
 }
