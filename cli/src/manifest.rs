@@ -4,6 +4,7 @@ pub mod documents;
 mod problem;
 pub mod written;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -72,9 +73,15 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
             (_, kind) => skipped.push(format!("{kind} {}", name_of(&document))),
         }
     }
+    let mut names = BTreeSet::new();
     for document in maps {
         let workload = benchmarks.last().map(|(benchmark, _)| &benchmark.spec.workload);
         if workload.is_some_and(|workload| workload.files().any(|file| file.source.name == name_of(&document))) {
+            // A cluster would keep the last one.
+            if !names.insert(name_of(&document).to_owned()) {
+                let message = format!("has ConfigMap {:?} more than once: remove or rename one", name_of(&document));
+                problems.push(Problem::file(message));
+            }
             config_maps.extend(read_config_map(document, &mut problems));
         } else {
             skipped.push(format!("ConfigMap {}", name_of(&document)));
@@ -210,6 +217,9 @@ spec:
         let replayed = MINIMAL.replace("operations: [{name: get, command: GET __key__}]", trace);
         let manifest = parse(&format!("{replayed}{}{}", map("v"), map("other"))).unwrap();
         assert_eq!((manifest.config_maps.len(), manifest.skipped), (1, vec!["ConfigMap v".to_owned()]));
+        let twice = problems(&format!("{used}{}{}{}", map("v"), map("k"), map("v")));
+        assert_eq!(twice, ["has ConfigMap \"v\" more than once: remove or rename one"]);
+        assert_eq!(parse(&format!("{used}{0}{0}", map("other"))).unwrap().skipped.len(), 2);
         let invalid = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata: {a.txt: 1}\n";
         assert!(problems(&format!("{used}{invalid}"))[0].contains("a ConfigMap is invalid"));
     }
