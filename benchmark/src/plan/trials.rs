@@ -199,8 +199,14 @@ impl Arrangement<'_> {
         let load = &cell.load;
         let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
         if self.several && !ends.contains(&true) && load.stages.is_empty() {
-            let message =
-                "has no end, so the first of several trials would never end: set load.duration or load.requests";
+            let rated = cell.workload.operations.iter().any(|operation| operation.rate.is_some());
+            let message = if cell.workload.trace.is_some() {
+                "lasts as long as the recording, which several trials do not support: set load.duration, during which it repeats"
+            } else if rated {
+                "has no end, so the first of several trials would never end: set load.duration"
+            } else {
+                "has no end, so the first of several trials would never end: set load.duration or load.requests"
+            };
             problems.push(Problem::new("spec.load", "", message));
         }
         problems

@@ -110,6 +110,17 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
     assert!(both[0].starts_with("spec.workload: exactly one of operations, preset and trace must be set"), "{both:?}");
     let endless = problems(&json!({"preset": ["set", "get"]}), &json!({"type": "ClosedLoop"}));
     assert!(endless.len() == 1 && endless[0].contains("would never end"), "{endless:?}");
+    // A trace and rates accept no number of requests.
+    let several = |workload: Value| {
+        let load = json!({"type": "OpenLoop", "openLoop": null, "duration": null});
+        let change = json!({"workload": workload, "load": load, "repeats": {"count": 3}});
+        crate::sample::refused(crate::sample::object(), &change)
+    };
+    let trace = json!({"configMapRef": {"name": "monday", "key": "monitor.txt"}, "pace": "1"});
+    let once = several(json!({"operations": null, "trace": trace}));
+    assert!(once.len() == 1 && once[0].starts_with("spec.load: lasts as long as the recording"), "{once:?}");
+    let rated = several(json!({"operations": [{"name": "get", "command": "GET __key__", "rate": 9}]}));
+    assert!(rated.len() == 1 && rated[0].ends_with("would never end: set load.duration"), "{rated:?}");
     let none = problems(&json!({"operations": []}), &open_loop());
     assert!(none[0].starts_with("spec.workload: exactly one of operations, preset and trace must be set"), "{none:?}");
     // A problem of all presets is reported once.
