@@ -19,7 +19,8 @@ pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -
 
 /// A rate with a growing backlog will be missed if the load lasts longer.
 fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
-    rate::is_met(spec, merged) && rate::backlog_growth(spec, outcome, merged).is_none()
+    let met = rate::is_met(spec, merged) && rate::backlog_growth(spec, outcome, merged).is_none();
+    met || rate::has_kept_pace(spec, outcome, merged)
 }
 
 /// Whether the measurement does not reveal the limiting factor, and a probe could.

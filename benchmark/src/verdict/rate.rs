@@ -30,6 +30,21 @@ pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     have_succeeded(&merged.total) && reaches(merged.pace.completed, due, chance(spec, due))
 }
 
+/// Whether a recording asked for no more than there was. Its rate is unknown, but nearly all requests were sent at their due times and
+/// succeeded. By Little's law, a mean response time of 1 % of the window means that 1 % of them were in flight on average, so no queue in
+/// the connections hides that they were answered more slowly than they were due.
+pub(super) fn has_kept_pace(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
+    let tally = &merged.total.tally;
+    let response = u128::from(latencies::round(merged.total.response.mean()));
+    let in_flight =
+        response * u128::from(WHOLE) <= u128::from(merged.pace.window_nanoseconds) * u128::from(WHOLE - RATE_MET);
+    matches!(spec.plan.load, Load::Recorded { .. })
+        && outcome.lost().next().is_none()
+        && have_succeeded(&merged.total)
+        && reaches(tally.scheduled.saturating_sub(tally.late), tally.scheduled, 1)
+        && in_flight
+}
+
 /// Whether nearly all of these due requests succeeded.
 pub(crate) fn have_succeeded(requests: &Measured) -> bool {
     let tally = &requests.tally;

@@ -3,7 +3,7 @@ use redisbench_wire::snapshot::{Snapshot, Tally};
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
 use crate::measurement::merge::merge;
-use crate::sample::{outcome, snapshot, spec, verdict_on};
+use crate::sample::{outcome, plan, snapshot, spec, verdict_on};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -45,6 +45,26 @@ fn a_queue_within_the_connections_meets_no_rate() {
     assert_eq!((reasons(&verdict), verdict.limited_by), (vec![ReasonKind::RateMissed], LimitedBy::Unknown));
     let message = &verdict.reasons[0].message;
     assert!(message.contains("900/s of the 1.00k/s") && message.contains("grew by 100.0 requests"), "{message}");
+}
+
+/// A recording of ten seconds has no target rate.
+#[test]
+fn a_replay_that_keeps_its_due_times_is_limited_by_its_pace() {
+    let mut paced = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}));
+    plan(&mut paced).load =
+        Load::Recorded { pace_millionths: 1_000_000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: SECOND };
+    let limited_by = |mut snapshot: Snapshot, late: u64| {
+        snapshot.total.late = late;
+        verdict_on(&paced, &outcome(vec![snapshot])).limited_by
+    };
+    let kept = || behind(10_000, |_| MILLISECOND);
+    assert_eq!((limited_by(kept(), 100), limited_by(kept(), 101)), (LimitedBy::Rate, LimitedBy::Unknown));
+    // All were sent at their due times, and 1,000 are in flight at the end.
+    assert_eq!(limited_by(behind(9_000, |k| k * MILLISECOND / 9), 0), LimitedBy::Unknown);
+    let mut failing = kept();
+    failing.total.scheduled += 200;
+    failing.total.errors += 200;
+    assert_eq!(limited_by(failing, 0), LimitedBy::Unknown);
 }
 
 #[test]
