@@ -197,6 +197,11 @@ spec:
         let spec = parse(&MANIFEST.replace("duration: 1m, ", "")).unwrap().benchmark.spec;
         let text = line(&spec, &running(), at(120));
         assert!(text.starts_with("Running   20s, until aborted   5.00k/s"), "{text}");
+        let trace = "trace: {configMapRef: {name: monday, key: monitor.txt}}";
+        let once = MANIFEST.replace("operations: [{name: get, command: GET __key__}]", trace);
+        let once = once.replace("duration: 1m, warmup: 5s", "warmup: 0s");
+        let text = line(&parse(&once).unwrap().benchmark.spec, &running(), at(120));
+        assert!(text.starts_with("Running   20s, until the recording ends   5.00k/s"), "{text}");
     }
 
     #[test]

@@ -53,10 +53,11 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
     ])
     .areas(area);
     frame.render_widget(state, state_area);
-    let percent = model.progress.percent.min(100);
+    let percent = if model.is_open_ended { 0 } else { model.progress.percent.min(100) };
+    let label = if model.is_open_ended { String::new() } else { format!("{percent:>3} %") };
     let bar = LineGauge::default()
         .ratio(f64::from(percent) / 100.0)
-        .label(format!("{percent:>3} %"))
+        .label(label)
         .filled_style(Style::new().fg(Color::Green))
         .unfilled_style(DIM);
     frame.render_widget(bar, gauge);
@@ -286,6 +287,13 @@ mod tests {
         let text = drawn(&running(), 40, 10).join("\n");
         assert!(text.contains("rate 5.00k/s") && text.contains("Invalid ShardLost:"), "{text}");
         assert!(text.contains(|symbol| ('\u{2801}'..='\u{28ff}').contains(&symbol)), "no curve in\n{text}");
+    }
+
+    #[test]
+    fn a_load_whose_end_is_unknown_has_no_percentage() {
+        let model = Model { is_open_ended: true, errors: None, ..running() };
+        let text = drawn(&model, 40, 12).join("\n");
+        assert!(text.contains("rate 5.00k/s") && !text.contains("0 %"), "{text}");
     }
 
     #[test]

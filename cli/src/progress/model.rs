@@ -8,7 +8,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{Phase, Progress};
 
 use super::reason::{Reason, reasons};
-use super::state::{state, troubles};
+use super::state::{has_unknown_end, state, troubles};
 
 /// The most points of the plot. Beyond, every other one is dropped, and points are taken half as often.
 const POINTS: usize = 600;
@@ -23,6 +23,8 @@ pub struct Model {
     pub progress: Progress,
     /// Whether `progress` is that of the load.
     pub is_running: bool,
+    /// Whether `progress` has no percentage.
+    pub is_open_ended: bool,
     /// Errors and unsent requests of the trial, with their share.
     pub errors: Option<String>,
     /// Shards of the trial.
@@ -56,6 +58,7 @@ impl Model {
         self.state = words.join("   ");
         self.progress = status.progress.clone().unwrap_or_default();
         self.is_running = status.phase == Phase::Running && status.progress.is_some();
+        self.is_open_ended = self.is_running && has_unknown_end(&benchmark.spec);
         self.errors = status.summary.as_ref().and_then(|summary| summary.errors.clone());
         self.shards = status.shards.map_or(0, |shards| shards.desired);
         self.topology = status.topology.as_ref().map(|servers| {

@@ -66,9 +66,17 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
         // The length of a step depends on its rate.
         _ if spec.search.is_some() => None,
         Some(planned) => Some(format!("{elapsed_text} of {}", human::seconds(planned))),
-        None if load.requests_in_all().is_none() && load.stages.is_empty() => {
-            Some(format!("{elapsed_text}, until aborted"))
+        None if has_unknown_end(spec) => {
+            let end = if spec.workload.trace.is_some() { "the recording ends" } else { "aborted" };
+            Some(format!("{elapsed_text}, until {end}"))
         }
         None => None,
     }
+}
+
+/// Whether the load lasts until it is aborted, or until a recording ends whose length only the shards know: it has no percentage.
+pub fn has_unknown_end(spec: &RedisBenchmarkSpec) -> bool {
+    let load = &spec.load;
+    let is_bounded = load.duration.is_some() || load.requests_in_all().is_some() || !load.stages.is_empty();
+    !is_bounded && spec.search.is_none()
 }
