@@ -56,7 +56,8 @@ pub(super) fn too_high(spec: &RedisBenchmarkSpec, highest: u64) -> Option<Proble
 /// The weights of all operations in each stage; empty if no stage has a mix of its own.
 pub(super) fn mixes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> Vec<Vec<u32>> {
     let (stages, operations) = (&spec.load.stages, &spec.workload.operations);
-    if stages.iter().all(|stage| stage.mix.is_empty()) {
+    // A rule refuses a mix without operations.
+    if operations.is_empty() || stages.iter().all(|stage| stage.mix.is_empty()) {
         return Vec::new();
     }
     for (index, stage) in stages.iter().enumerate() {

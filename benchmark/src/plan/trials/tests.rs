@@ -110,6 +110,13 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
     assert!(both[0].starts_with("spec.workload: exactly one of operations, preset and trace must be set"), "{both:?}");
     let endless = problems(&json!({"preset": ["set", "get"]}), &json!({"type": "ClosedLoop"}));
     assert!(endless.len() == 1 && endless[0].contains("would never end"), "{endless:?}");
+    let stages = json!([{"duration": "9s", "rate": {"from": 9, "to": 9}, "mix": {"get": 1}}]);
+    let mix = json!({"type": "OpenLoop", "stages": stages, "warmup": "0s"});
+    let trace = json!({"configMapRef": {"name": "monday", "key": "monitor.txt"}});
+    for workload in [json!({"preset": ["set", "get"]}), json!({"trace": trace})] {
+        let mixed = problems(&workload, &mix);
+        assert!(mixed.len() == 1 && mixed[0].starts_with("spec.load.stages: has a mix, which weighs"), "{mixed:?}");
+    }
     // A trace and rates accept no number of requests.
     let several = |workload: Value| {
         let load = json!({"type": "OpenLoop", "openLoop": null, "duration": null});

@@ -58,6 +58,16 @@ pub(super) fn all() -> Vec<Rule> {
             "self.workload.mix == 'Random' || !has(self.load.stages) || !self.load.stages.exists(stage, has(stage.mix))",
             "must be Random with load.stages[].mix, because a sequence has one mix: set it to Random, or remove mix from the stages",
         ),
+        Rule::new(
+            SPEC,
+            "load.stages",
+            concat!(
+                "!has(self.load.stages) || !self.load.stages.exists(stage, has(stage.mix)) || !has(self.workload.trace) && !",
+                filled!("self.workload.preset")
+            ),
+            "has a mix, which weighs workload.operations, with workload.preset or trace: remove mix from the stages, or set operations \
+             instead",
+        ),
     ];
     by_number.into_iter().chain(of_a_mix).chain(others).collect()
 }
