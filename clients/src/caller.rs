@@ -11,7 +11,7 @@ use redisbench_wire::plan::ShardPlan;
 use tokio::io::unix::AsyncFd;
 
 use crate::command::Command;
-use crate::library::{CallError, Called, Connections};
+use crate::library::{CallError, Connections, Finished};
 
 /// A lane and what its callers share.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Desk {
         let mut command = Command::new(&self.workload);
         while let Some(call) = self.next().await? {
             command.become_request(&self.workload, call.k, call.operation);
-            let Called { called, completed, reply } = connections.call(&command).await?;
+            let Finished { called, completed, reply } = connections.call(&command).await?;
             let outcome = Outcome {
                 called,
                 completed,

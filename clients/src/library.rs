@@ -18,7 +18,7 @@ use crate::command::Command;
 use crate::session::Fault;
 use outcome::Reply;
 
-pub use outcome::{CallError, Called};
+pub use outcome::{CallError, Finished};
 pub use setup::Setup;
 
 /// Open connections of one library.
@@ -54,7 +54,7 @@ impl Connections {
     ///
     /// # Errors
     /// Fails if the library can make no further call.
-    pub async fn call(&self, command: &Command) -> io::Result<Called> {
+    pub async fn call(&self, command: &Command) -> io::Result<Finished> {
         let called = monotonic_nanoseconds();
         let reply = match self {
             // With times of its own.
@@ -68,7 +68,7 @@ impl Connections {
                 Ok(Reply { nil: false, bytes: 0 })
             }
         };
-        Ok(Called { called, completed: monotonic_nanoseconds(), reply })
+        Ok(Finished { called, completed: monotonic_nanoseconds(), reply })
     }
 
     /// The library's name and version, and its process, if that is not this one. The process is `None` if this one cannot see it.

@@ -142,15 +142,15 @@ impl Workload {
         let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
         let shared = transaction.is_some_and(|transaction| transaction.shared_keys);
         let streams = plan.streams();
-        let plain = Numbering { size, shared: false, turns: None, per_seat: false, streams };
+        let usual = Numbering { size, shared: false, turns: None, per_seat: false, streams };
         let numbering = |turns: Option<Turns>, per_seat: bool, streams: u64| {
             let of_requests = |walk| if shared { walk } else { walk / size };
             // Every connection begins with the first of its keys.
             let walk = |turns: Turns| if per_seat { Some(0) } else { turns.walk.map(of_requests) };
             let turns = turns.map(|turns| Turns { walk: walk(turns), ..turns });
-            Numbering { shared, turns, per_seat, streams, ..plain }
+            Numbering { shared, turns, per_seat, streams, ..usual }
         };
-        let lines = (streams > 1).then_some(plain);
+        let lines = (streams > 1).then_some(usual);
         let values = Values::new(&plan.workload.values, plan.workload.seed)?.numbered(lines);
         let WorkloadPlan { operations, options, .. } = &plan.workload;
         let mut workload = Self::with_options(plan, operations, options, values, |keys, turns| {

@@ -45,7 +45,7 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
         template["properties"][map]["additionalProperties"]["maxLength"] = length.into();
     }
     bound(template, Bounds::FOREIGN);
-    first_sentences(template);
+    undescribe(template);
     // They refer to claims of the pod, which the template cannot make.
     if let Some(resources) = template["properties"]["resources"]["properties"].as_object_mut() {
         resources.remove("claims");
@@ -157,21 +157,18 @@ fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = (&str, &mut
     })
 }
 
-/// Shortens the descriptions of Kubernetes' own types: in full they are four fifths of the schema, and client-side apply must fit it into
-/// an annotation.
-fn first_sentences(template: &mut Value) {
-    fn shorten(schema: &mut Value) {
+/// Removes the descriptions of Kubernetes' own types: they are most of the schema, `kubectl explain pod.spec` prints them, and client-side
+/// apply must fit the definition into an annotation.
+fn undescribe(template: &mut Value) {
+    fn strip(schema: &mut Value) {
         let Some(object) = schema.as_object_mut() else { return };
-        if let Some(Value::String(description)) = object.get_mut("description") {
-            let flat = description.split_whitespace().collect::<Vec<_>>().join(" ");
-            first_sentence(&flat).clone_into(description);
-        }
-        children(object).for_each(|(_, child)| shorten(child));
+        object.remove("description");
+        children(object).for_each(|(_, child)| strip(child));
     }
     let Some(properties) = template["properties"].as_object_mut() else { return };
     for property in properties.values_mut() {
         let Some(object) = property.as_object_mut() else { continue };
-        children(object).for_each(|(_, child)| shorten(child));
+        children(object).for_each(|(_, child)| strip(child));
     }
 }
 

@@ -182,7 +182,7 @@ pub struct ShardsSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub job_labels: BTreeMap<String, String>,
-    /// Settings of the shards' pods.
+    /// Settings of the shards' pods. `kubectl explain pod.spec` has the fields below `affinity`, `tolerations` and the like.
     #[serde(default, skip_serializing_if = "is_default")]
     pub template: ShardTemplate,
 }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
-use super::outcome::{CallError, Called, Reply};
+use super::outcome::{CallError, Finished, Reply};
 use super::setup::{Named, Setup};
 use crate::command::Command;
 use crate::contract::{
@@ -118,7 +118,7 @@ impl Connections {
     ///
     /// # Errors
     /// Fails if the driver has ended or broken its contract.
-    pub async fn call(&self, command: &Command) -> Result<Called, String> {
+    pub async fn call(&self, command: &Command) -> Result<Finished, String> {
         loop {
             let room = self.exchange.room.notified();
             if let Some(outcome) = self.exchange.begin(command)? {
@@ -193,7 +193,7 @@ fn configuration(setup: &Setup, socket: &Socket, count: usize) -> Result<Configu
 }
 
 /// An outcome as the caller counts it, with the driver's own times. The bytes of its reply are not known.
-fn called(outcome: &Outcome) -> Called {
+fn called(outcome: &Outcome) -> Finished {
     let Outcome { called, completed, .. } = *outcome;
     let reply = match &outcome.result {
         Ok(()) => Ok(Reply { nil: outcome.null, bytes: 0 }),
@@ -202,7 +202,7 @@ fn called(outcome: &Outcome) -> Called {
         Err(contract::CallError::Disconnected) => Err(CallError::connection("the connection broke or was not made")),
         Err(contract::CallError::Library(word)) => Err(CallError::library(word)),
     };
-    Called { called, completed, reply }
+    Finished { called, completed, reply }
 }
 
 /// Passes on calls and outcomes until the trial ends, or the driver does.

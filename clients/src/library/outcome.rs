@@ -11,7 +11,7 @@ pub struct Reply {
 
 /// A call that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
+pub struct Finished {
     /// When the library was called, on the monotonic clock.
     pub called: u64,
     /// When it returned.

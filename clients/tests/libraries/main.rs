@@ -134,8 +134,7 @@ async fn error_replies_keep_their_kind() {
         let server = RedisServer::start(&[]);
         let mut plan = plan(client.clone());
         let operation = &mut plan.workload.operations[0];
-        operation.arguments =
-            [["LPUSH"], ["text"], ["x"]].map(|[word]| vec![redisbench_wire::plan::Part::Literal(word.into())]).into();
+        operation.arguments = [["LPUSH"], ["text"], ["x"]].map(|[word]| vec![plan::Part::Literal(word.into())]).into();
         let _: () = server.ask(&["SET", "text", "1"]);
         let snapshot = Bench::start(plan.of_shard(0), &server).await.finish().await;
         assert_eq!((snapshot.total.errors, snapshot.total.unanswered), (2_000, 0), "{client:?}");

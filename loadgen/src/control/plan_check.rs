@@ -96,8 +96,8 @@ fn check_trace(plan: &TrialPlan) -> Result<(), String> {
     require(generated || single && options.caching.is_none() && !options.in_turns, || {
         "trace: not supported with transactions, WAIT, fills, caching or a mix in turns".into()
     })?;
-    let plain = plan.verify == Verify::None && plan.client.is_none() && plan.nodes_per_shard.is_none();
-    require(generated || plain, || "trace: not supported with verify, clients or nodesPerShard".into())?;
+    let ordinary = plan.verify == Verify::None && plan.client.is_none() && plan.nodes_per_shard.is_none();
+    require(generated || ordinary, || "trace: not supported with verify, clients or nodesPerShard".into())?;
     let by_time = matches!(plan.bound, Bound::Duration { .. });
     let random = matches!(plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
     require(generated || by_time && !random, || {
@@ -353,8 +353,8 @@ mod tests {
         PreloadStep { keys: plan().workload.keys, arguments, rounds, writes: true }
     }
 
-    fn trace() -> Option<Trace> {
-        Some(Trace { repeats: false, recorded: None })
+    fn trace() -> Trace {
+        Trace { repeats: false, recorded: None }
     }
 
     fn at_pace(pace_millionths: u32) -> Load {
@@ -483,8 +483,8 @@ mod tests {
             (|plan| plan.workload.values.size = ValueSize::Weighted(Vec::new()), "workload.values.size has 0 entries"),
             (|plan| plan.workload.operations.clear(), "has 0 entries"),
             (|plan| plan.load = at_pace(1), "need a trace"),
-            (|plan| (plan.trace, plan.load) = (trace(), at_pace(0)), "a pace above 0"),
-            (|plan| (plan.trace, plan.verify) = (trace(), Verify::Replies), "trace: not supported with verify"),
+            (|plan| (plan.trace, plan.load) = (Some(trace()), at_pace(0)), "a pace above 0"),
+            (|plan| (plan.trace, plan.verify) = (Some(trace()), Verify::Replies), "trace: not supported with verify"),
             (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
             (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
             (|plan| plan.load = open(0, &[]), "load.ratePerSecond is 0"),

@@ -305,10 +305,13 @@ mod tests {
         let (store, mut writer) = store();
         let forget = Forget { namespace: Some("perf".into()), store, shared: shared.clone() };
         let there: Guarded = serde_json::from_value(serde_json::to_value(there).unwrap()).unwrap();
-        for event in [Event::Init, Event::InitApply(there), Event::InitDone] {
+        let mut hear = |event| {
             writer.apply_watcher_event(&event);
             forget.look(&Ok(event));
-        }
+        };
+        hear(Event::Init);
+        hear(Event::InitApply(there));
+        hear(Event::InitDone);
         let mut remembered: Vec<_> = shared.remembered(None).into_iter().collect();
         remembered.sort();
         assert_eq!(remembered, ["not-watched-here", "u-1"]);

@@ -278,17 +278,16 @@ fn with_snapshots(bench: &Bench) -> anyhow::Result<[Measured; 2]> {
         let [Some(quantile), Some(longest)] = figures else { anyhow::bail!("no lateness reported in: {output}") };
         anyhow::Ok([quantile, longest])
     };
-    let mut runs = Vec::new();
+    let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..bench.pairs {
-        runs.push((late(10)?, late(0)?));
+        with.push(late(10)?);
+        without.push(late(0)?);
     }
     Ok([0, 1].map(|at| {
-        let of = |pick: fn(&([f64; 2], [f64; 2])) -> [f64; 2]| {
-            median(&runs.iter().map(|run| pick(run)[at]).collect::<Vec<_>>())
-        };
+        let middle = |runs: &[[f64; 2]]| median(&runs.iter().map(|run| run[at]).collect::<Vec<_>>());
         Measured {
-            samples: runs.iter().map(|(with, without)| with[at] - without[at]).collect(),
-            detail: format!("{:.0} µs with snapshots, {:.0} µs without", of(|run| run.0), of(|run| run.1)),
+            samples: with.iter().zip(&without).map(|(with, without)| with[at] - without[at]).collect(),
+            detail: format!("{:.0} µs with snapshots, {:.0} µs without", middle(&with), middle(&without)),
             floor: None,
         }
     }))

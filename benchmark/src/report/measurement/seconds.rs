@@ -37,7 +37,7 @@ pub struct NamedPart {
 pub fn seconds(plan: &TrialPlan, timeline: &[Span]) -> Vec<Second> {
     let names = plan.operation_names();
     let operations = if plan.breakdown.operation && names.len() > 1 { names.as_slice() } else { &[] };
-    let named = |span: &Span| {
+    let label = |span: &Span| {
         let parts = operations.iter().zip(span.parts.clone());
         parts.map(|(name, part)| NamedPart { name: (*name).to_owned(), part }).collect()
     };
@@ -48,7 +48,7 @@ pub fn seconds(plan: &TrialPlan, timeline: &[Span]) -> Vec<Second> {
         sent_bytes: span.sent_bytes,
         received_bytes: span.received_bytes,
         total: total(span),
-        operations: named(span),
+        operations: label(span),
     };
     timeline.iter().map(second).collect()
 }

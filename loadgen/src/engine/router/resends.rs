@@ -53,17 +53,17 @@ mod tests {
 
     /// The times of one worker's resends in `length` nanoseconds, if it always has more. It comes late by up to `late`.
     fn sent(seat: Seat, at_once: u64, length: u64, late: u64) -> Vec<u64> {
-        let (mut resends, mut now, mut sent) = (Resends::of(seat), START, Vec::new());
+        let (mut turns, mut now, mut times) = (Resends::of(seat), START, Vec::new());
         while now < START + length {
-            match resends.take(at_once, now) {
-                Ok(()) => sent.push(now),
+            match turns.take(at_once, now) {
+                Ok(()) => times.push(now),
                 Err(next) => {
                     assert!(next > now, "the worker would turn without end");
                     now = next + if late == 0 { 0 } else { next.wrapping_mul(0x9E37_79B9_7F4A_7C15) % late };
                 }
             }
         }
-        sent
+        times
     }
 
     #[test]

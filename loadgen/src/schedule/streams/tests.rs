@@ -19,9 +19,8 @@ fn plan(rates: &[Option<u64>], load: Load) -> TrialPlan {
     let mut plan = TrialPlan { load, warmup_nanoseconds: SECOND, ..TrialPlan::basic("redis:6379") };
     let operation = |index: usize| Operation::of(&format!("o{index}"), 1, "GET __key__");
     plan.workload.operations = (0..rates.len()).map(operation).collect();
-    let rated =
-        (0..).zip(rates).filter_map(|(operation, rate)| Some(OperationRate { operation, per_second: (*rate)? }));
-    plan.workload.options.rates = rated.collect();
+    let own = (0..).zip(rates).filter_map(|(operation, rate)| Some(OperationRate { operation, per_second: (*rate)? }));
+    plan.workload.options.rates = own.collect();
     plan
 }
 

@@ -57,14 +57,14 @@ async fn a_run_whose_conductor_panicked_is_taken_over_at_once() {
     world.put(benchmark(json!({})), Some(json!({"phase": "Preparing"})));
     world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
     world.server.put(&format!("{JOB}/cart-89abcdef"), job());
-    let states = [(2, Value::Null, "Preparing"), (3, json!(1), "Preparing"), (3, json!(1), "Failed")];
-    for (epoch, failures, phase) in states {
+    let expected = [(2, Value::Null, "Preparing"), (3, json!(1), "Preparing"), (3, json!(1), "Failed")];
+    for (epoch, failures, phase) in expected {
         world.reconcile().await.unwrap();
         let status = world.status();
         let found = (&status["conductorEpoch"], &status["conductorFailures"], &status["phase"]);
         assert_eq!(found, (&json!(epoch), &failures, &json!(phase)));
         if phase != "Failed" {
-            let woken = tokio::time::timeout(Duration::from_secs(1), world.woken.recv()).await.unwrap().unwrap();
+            let woken = tokio::time::timeout(Duration::from_secs(60), world.woken.recv()).await.unwrap().unwrap();
             assert_eq!(woken.name, "cart");
         }
     }
