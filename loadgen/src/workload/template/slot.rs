@@ -96,7 +96,7 @@ fn deciding(arguments: &[Vec<Item>]) -> Option<&Vec<Item>> {
 }
 
 /// The slot of a command without placeholders, by the same rule; `None` if no argument looks like a key.
-pub(in crate::workload) fn slot_of_words(arguments: &[Vec<u8>]) -> Option<u16> {
+pub(crate) fn slot_of_words(arguments: &[Vec<u8>]) -> Option<u16> {
     let arguments: Vec<Vec<Item>> = arguments.iter().map(|word| vec![Item::Text(word.clone())]).collect();
     match deciding(&arguments)?.as_slice() {
         [Item::Text(key)] => Some(slot_of(key)),
