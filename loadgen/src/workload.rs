@@ -335,10 +335,14 @@ impl Workload {
 
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
-        match &self.recorded {
-            None => self.mix.draw(k & self.operation_bits),
-            Some(recorded) => recorded.operation(k),
-        }
+        if self.recorded.is_some() { self.recorded_operation(k) } else { self.mix.draw(k & self.operation_bits) }
+    }
+
+    // Out of line, because it would cost generated requests their registers.
+    #[cold]
+    #[inline(never)]
+    fn recorded_operation(&self, k: u64) -> u16 {
+        self.recorded.as_ref().map_or(0, |recorded| recorded.operation(k))
     }
 
     /// Returns whether requests have lanes.
@@ -378,14 +382,13 @@ impl Workload {
     /// have at least [`Self::longest`] bytes plus [`Self::SLACK`].
     #[inline]
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
-        if let Some(recorded) = &self.recorded {
-            return recorded.encode(k, room);
-        }
         let template = &self.templates[usize::from(operation)];
-        template.encode(k, &self.values, room)
+        template.encode_short(k, &self.values, room).unwrap_or_else(|| self.encode_any(k, operation, room))
     }
 
-    /// Like [`Self::encode`], by the general path, for loads that do more than send.
+    /// Like [`Self::encode`], by the general path, for loads that do more than send. Recorded commands take it too, because they have no key
+    /// to draw. Not inlined, so that `encode` itself is inlined.
+    #[inline(never)]
     pub fn encode_any(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         if let Some(recorded) = &self.recorded {
             return recorded.encode(k, room);

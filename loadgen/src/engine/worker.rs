@@ -213,8 +213,10 @@ impl Worker {
         if self.now >= self.next_tick || self.connections.is_soon() {
             self.tick();
         }
-        // A slice of one, so that the next turn comes soon.
-        self.continue_snapshot();
+        if !self.asked.is_empty() {
+            // A slice of one, so that the next turn comes soon.
+            self.continue_snapshot();
+        }
         Ok(())
     }
 

@@ -80,6 +80,7 @@ impl Mix {
     }
 
     // Out of line, so that other mixes stay small.
+    #[cold]
     #[inline(never)]
     fn draw_by_stream(&self, k: u64) -> u16 {
         let count = self.streams.len() as u64;

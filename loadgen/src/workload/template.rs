@@ -150,25 +150,19 @@ impl Template {
     }
 
     /// Writes the command of request `k` to the beginning of `room`, and returns its length. `room` must have [`SHORT`] bytes more than
-    /// the command.
+    /// the command. `None` if this command needs the general path.
     #[inline]
-    pub(super) fn encode(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
-        if let Some(short) = &self.short
-            && let Some(head) = room.first_chunk_mut::<SHORT>()
-        {
-            *head = short.head;
-            self.keys.write_into(self.keys.draw(k), head, short.digits);
-            if let Some(tail) = &short.tail {
-                short.append_value(tail, || values.of(k), room);
-            }
-            self.length
-        } else {
-            self.encode_steps(k, values, room)
+    pub(super) fn encode_short(&self, k: u64, values: &Values, room: &mut [u8]) -> Option<usize> {
+        let (short, head) = (self.short.as_ref()?, room.first_chunk_mut::<SHORT>()?);
+        *head = short.head;
+        self.keys.write_into(self.keys.draw(k), head, short.digits);
+        if let Some(tail) = &short.tail {
+            short.append_value(tail, || values.of(k), room);
         }
+        Some(self.length)
     }
 
-    /// The general path of [`Self::encode`]. Not inlined, so that `encode` itself is inlined into its only caller.
-    #[inline(never)]
+    /// The general path of every command.
     pub(super) fn encode_steps(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
         let encode = |number: u64, room: &mut [u8]| self.steps.encode(number, &self.keys, values, room);
         match &self.around {

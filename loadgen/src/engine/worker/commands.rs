@@ -232,6 +232,7 @@ impl Worker {
     }
 
     /// Makes a slice of the oldest live snapshot, during which nothing is sent. Returns whether there is one.
+    #[cold]
     pub(super) fn continue_snapshot(&mut self) -> bool {
         let Some(mut asked) = self.asked.pop_front() else { return false };
         if asked.answer.is_closed() {
