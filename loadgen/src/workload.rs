@@ -338,6 +338,12 @@ impl Workload {
         if self.recorded.is_some() { self.recorded_operation(k) } else { self.mix.draw(k & self.operation_bits) }
     }
 
+    /// The operation of all requests, if they have one.
+    #[inline]
+    pub fn only_operation(&self) -> Option<u16> {
+        self.mix.only().filter(|_| self.recorded.is_none())
+    }
+
     // Out of line, because it would cost generated requests their registers.
     #[cold]
     #[inline(never)]

@@ -67,6 +67,12 @@ impl Mix {
         firsts.zip(&self.cumulative).map(|(first, end)| turns(first, end)).collect()
     }
 
+    /// The only operation.
+    #[inline]
+    pub(super) fn only(&self) -> Option<u16> {
+        (self.order == Order::Only).then_some(0)
+    }
+
     /// Drawn by hash, because k mod m would give each shard its own mix.
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u16 {

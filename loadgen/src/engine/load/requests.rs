@@ -63,6 +63,7 @@ impl Load {
         let oldest = now.saturating_sub(self.unsent_after);
         let (measure_from, quota) = (self.measure_from, self.quota.unwrap_or(u64::MAX));
         let (workload, only) = (&*self.facts.workload, recording.only_operation());
+        let of_all = workload.only_operation();
         let (mut staged, mut measured) = (0, 0);
         for _ in 0..room {
             let Slot { k, due } = schedule.peek();
@@ -71,7 +72,7 @@ impl Load {
                 break;
             }
             schedule.advance();
-            let operation = workload.operation(k);
+            let operation = if let Some(operation) = of_all { operation } else { workload.operation(k) };
             if class == Class::Measured {
                 measured += 1;
                 if only.is_none() {
