@@ -145,7 +145,7 @@ struct Attempt {
     /// Callers that have not finished.
     remaining: AtomicUsize,
     has_ended: AtomicBool,
-    /// Whether a caller has reported why none can continue.
+    /// True if a caller has reported why none can continue.
     has_failed: AtomicBool,
 }
 

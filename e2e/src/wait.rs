@@ -50,7 +50,7 @@ where
         } else {
             // Start a new watch after an error. While the API server is unavailable, every watch fails at once. Without a pause, retries
             // would take CPU time from its start.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await; // the pause between two watches that fail at once
         }
     }
 }

@@ -71,7 +71,7 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Whether requests had due times: those of a rate, or recorded ones.
+    /// Returns whether requests had due times: those of a rate, or recorded ones.
     pub(crate) fn has_due_times(&self) -> bool {
         self.pace.target.is_some() || self.lateness.is_some()
     }

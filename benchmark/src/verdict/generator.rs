@@ -341,8 +341,8 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::GeneratorCPU, severity, &message))
 }
 
-/// Whether a shard's lack has its cause outside the shard: the CPU limit, the hypervisor, or other processes if each of its workers, and
-/// `of_client` more threads of the client, could have had a processor. False if the shard does not report its workers.
+/// Returns whether a shard's lack has its cause outside the shard: the CPU limit, the hypervisor, or other processes if each of its
+/// workers, and `of_client` more threads of the client, could have had a processor. False if the shard does not report its workers.
 fn is_from_outside(lack: Lack, generator: &Generator, of_client: u64) -> bool {
     match lack {
         Lack::BusiestWorker => false,
@@ -364,8 +364,8 @@ fn of_program(client: &Client, snapshot: &Snapshot) -> u64 {
     })
 }
 
-/// Whether something outside the shards and `client` took so much of their processor time that [`cpu`] reports more than a note for it
-/// alone.
+/// Returns whether something outside the shards and `client` took so much of their processor time that [`cpu`] reports more than a note
+/// for it alone.
 pub(super) fn is_deprived(client: &Client, outcome: &Outcome, merged: &Merged) -> bool {
     let mut sum = 0_u64;
     for (_, snapshot, processor) in processors(outcome) {

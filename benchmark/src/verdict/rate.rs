@@ -30,7 +30,7 @@ pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     have_succeeded(&merged.total) && reaches(merged.pace.completed, due, chance(spec, due))
 }
 
-/// Whether a recording asked for no more than there was. Its rate is unknown, but nearly all requests were sent at their due times and
+/// True if a recording asked for no more than there was. Its rate is unknown, but nearly all requests were sent at their due times and
 /// succeeded. By Little's law, a mean response time of 1 % of the window means that 1 % of them were in flight on average, so no queue in
 /// the connections hides that they were answered more slowly than they were due.
 pub(super) fn has_kept_pace(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
@@ -45,7 +45,7 @@ pub(super) fn has_kept_pace(spec: &Validated, outcome: &Outcome, merged: &Merged
         && in_flight
 }
 
-/// Whether nearly all of these due requests succeeded.
+/// Returns whether nearly all of these due requests succeeded.
 pub(crate) fn have_succeeded(requests: &Measured) -> bool {
     let tally = &requests.tally;
     let asked = tally.scheduled.saturating_sub(tally.in_flight).saturating_add(requests.unknown);

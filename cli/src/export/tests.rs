@@ -208,7 +208,7 @@ fn repeats_have_the_best_the_worst_and_the_average_run() {
     let average = &found["AGGREGATED AVERAGE RESULTS (2 runs)"];
     let of = |section: &str, field: &str| average[section][field].as_f64();
     assert_eq!((of("Totals", "Ops/sec"), of("Totals", "Count")), (Some(600.0), Some(1_000.0)));
-    // Half of the requests, of which 400 and 300 of 500 were hits.
+    // Half of the requests are reads: 400 hits of 500 in one trial, 300 in the other.
     assert_eq!((of("Gets", "Ops/sec"), of("Gets", "Hits/sec")), (Some(300.0), Some(210.0)));
     assert!(average["Gets"]["Percentile Latencies"]["p99.00"].as_f64().unwrap() > 9.8, "{average}");
     assert!(average["Runtime"]["Start time"].is_null());

@@ -23,7 +23,7 @@ pub struct Model {
     pub progress: Progress,
     /// Whether `progress` is that of the load.
     pub is_running: bool,
-    /// Whether `progress` has no percentage.
+    /// True if `progress` has no percentage.
     pub is_open_ended: bool,
     /// Errors and unsent requests of the trial, with their share.
     pub errors: Option<String>,

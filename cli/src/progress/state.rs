@@ -74,7 +74,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     }
 }
 
-/// Whether the load lasts until it is aborted, or until a recording ends whose length only the shards know: it has no percentage.
+/// Returns whether the load lasts until it is aborted, or until a recording ends whose length only the shards know: it has no percentage.
 pub fn has_unknown_end(spec: &RedisBenchmarkSpec) -> bool {
     let load = &spec.load;
     let is_bounded = load.duration.is_some() || load.requests_in_all().is_some() || !load.stages.is_empty();

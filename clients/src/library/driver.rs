@@ -39,7 +39,7 @@ pub struct Connections {
     pub process: Option<u32>,
 }
 
-/// What callers share with the task that owns the socket.
+/// State that callers share with the task that owns the socket.
 #[derive(Debug)]
 struct Exchange {
     state: Mutex<State>,
@@ -157,7 +157,7 @@ async fn ended(socket: &Socket, why: &str) -> String {
     }
 }
 
-/// What the driver is told, with the files of credentials that it reads.
+/// The configuration of the driver, and the files of credentials that it reads.
 fn configuration(setup: &Setup, socket: &Socket, count: usize) -> Result<Configure, String> {
     let written = |error: std::io::Error| format!("its credentials cannot be written: {error}");
     let login = setup.login.as_ref();
@@ -345,7 +345,7 @@ impl Exchange {
                 0 => Ok(true),
                 count => Err(format!("it sent Bye with {count} calls in flight")),
             },
-            other => Err(format!("it sent {:?}, for which nobody asked", other.kind())),
+            other => Err(format!("it sent {:?} without being asked", other.kind())),
         }
     }
 

@@ -103,7 +103,7 @@ pub struct Named {
     pub name: String,
     /// Index of the first key among the arguments behind the name.
     pub key: Option<usize>,
-    /// Whether it is sent to replicas.
+    /// True if it is sent to replicas.
     pub replicas: bool,
 }
 

@@ -99,8 +99,8 @@ async fn a_driver_that_breaks_the_contract_ends_the_trial_by_name() {
         (Script::Unchecked, "the driver gave no checksum of call "),
         (Script::Floods, "it sent a Done without an outcome"),
         (Script::TooLarge, "the driver sent a frame of 1073741824 bytes"),
-        (Script::Hello, "it sent Hello, for which nobody asked"),
-        (Script::Bye, "it sent Bye, for which nobody asked"),
+        (Script::Hello, "it sent Hello without being asked"),
+        (Script::Bye, "it sent Bye without being asked"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let soon = Patience { outcome: Duration::from_millis(10), ..Patience::default() };

@@ -10,7 +10,7 @@ use redisbench_clients::contract::{Configure, Kind};
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_testkit::servers::wait_until;
 
-/// What a driver does with its first calls.
+/// The behavior of a driver at its first calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
     /// Lets the server execute them.
@@ -47,7 +47,7 @@ struct Call {
     arguments: Vec<Vec<u8>>,
 }
 
-/// What a driver has seen when its socket is closed.
+/// Calls that a driver has seen when its socket is closed.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub configured: Vec<Configure>,

@@ -72,7 +72,7 @@ async fn kill_when_recorded(namespace: &TestNamespace, benchmark: &Benchmark, la
     let recorded = |o: &Value| o.pointer("/status/trial/startAt").is_some() || is_finished(o);
     let object = benchmark.wait("a start recorded", SOON, recorded).await?;
     // The call reaches the one without a delay now, and the others only after the whole delay.
-    tokio::time::sleep(LAG / 3).await;
+    tokio::time::sleep(LAG / 3).await; // a part of the injected delay
     lags.iter().try_for_each(Lag::hold)?;
     victim.send(SIGKILL)?;
     let start: Timestamp = text(&object, "/status/trial/startAt")?.parse()?;

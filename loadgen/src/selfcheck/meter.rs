@@ -1,4 +1,4 @@
-//! What a process uses for the load of a client under test.
+//! Processor time and memory of a process that serves a client under test.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

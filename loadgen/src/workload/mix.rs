@@ -13,7 +13,7 @@ pub(super) struct Mix {
     streams: Box<[StreamOf]>,
 }
 
-/// What the requests of a stream are.
+/// The source of a stream's operations.
 #[derive(Clone, Debug)]
 enum StreamOf {
     Mix(Mix),

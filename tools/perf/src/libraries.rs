@@ -1,4 +1,4 @@
-//! Whether comparisons of client libraries can be trusted, and what they say.
+//! Measurements of comparisons of client libraries: their false differences, and their results.
 
 mod compared;
 mod comparison;

@@ -189,7 +189,7 @@ fn check_reads(spec: &RedisBenchmarkSpec, client: &ClientSpec, problems: &mut Ve
     problems.push(Problem::new("spec.targets[0].cluster.readFrom", format!("{:?}", cluster.read_from), message));
 }
 
-/// Drivers of `spec` that are not among `known`, those of whoever starts the shards. `remedy` is how one is added there.
+/// Refuses drivers of `spec` that are not among `known`. `remedy` tells the user how to add one.
 pub fn check_drivers(spec: &RedisBenchmarkSpec, known: &[&str], remedy: &str) -> Vec<Problem> {
     let drivers = spec.load.clients.iter().enumerate().filter_map(|(at, client)| Some((at, client.driver.as_deref()?)));
     let unknown = drivers.filter(|(_, driver)| !known.contains(driver));

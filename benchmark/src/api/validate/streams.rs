@@ -26,7 +26,7 @@ impl WorkloadSpec {
         self.operations.iter().enumerate().filter_map(own).fold(0, u64::saturating_add)
     }
 
-    /// Whether every operation has a rate of its own.
+    /// Returns whether every operation has a rate of its own.
     pub fn has_no_mix(&self) -> bool {
         !self.operations.is_empty() && self.operations.iter().all(|operation| operation.rate.is_some())
     }

@@ -85,7 +85,7 @@ fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
     assert!(rig.since(begun) >= MEASURED + rig.config.limits.collect);
 }
 
-/// What it could still report is not a whole measurement, so waiting for it would only delay the result of the others.
+/// Its report would not be a whole measurement, so waiting for it would only delay the result of the others.
 #[test]
 fn a_shard_that_must_have_stopped_by_itself_is_not_waited_for() {
     for (unattended, arrives, successor, waits) in [

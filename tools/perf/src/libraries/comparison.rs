@@ -57,7 +57,7 @@ impl Metric {
         )
     }
 
-    /// Whether the two were called different.
+    /// Returns whether the two were called different.
     pub fn is_finding(&self) -> bool {
         ["Faster", "Slower"].contains(&self.outcome.as_str())
     }

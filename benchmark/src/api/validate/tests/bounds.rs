@@ -18,7 +18,7 @@ fn walk(schema: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Whether `value` itself, not what is in it, is refused for a reason that contains `why`.
+/// Returns whether `value` itself, without its parts, is refused for a reason that contains `why`.
 fn is_refused(schema: &Value, value: &Value, why: &str) -> bool {
     let mut problems = Vec::new();
     schema::check(schema, value, "it", &mut problems);

@@ -82,7 +82,7 @@ impl Report<'_> {
         ]
     }
 
-    /// Whether no more was called different than is promised.
+    /// Returns whether no more was called different than is promised.
     pub fn is_kept(&self) -> bool {
         self.promised().iter().all(|(_, count)| count.is_kept())
     }
