@@ -34,7 +34,7 @@ pub struct CachingSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
     pub prefixes: Vec<String>,
-    /// Whether servers do not report a connection's own writes to it (`NOLOOP`). The connection then drops its entry when its write is
+    /// Keeps servers from reporting a connection's own writes to it (`NOLOOP`). The connection then drops its entry when its write is
     /// acknowledged. Default true.
     #[serde(default = "default_no_loop")]
     pub no_loop: bool,

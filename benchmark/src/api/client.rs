@@ -29,15 +29,15 @@ pub struct ClientSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub driver: Option<String>,
-    /// How callers get a connection. There are `load.connections` x `load.pipeline` callers, or `closedLoop.concurrency`. Not for types
+    /// The connections that callers use. There are `load.connections` x `load.pipeline` callers, or `closedLoop.concurrency`. Not for types
     /// `Engine` and `Null`.
     #[serde(default)]
     pub pool: ClientPoolSpec,
     /// Threads of each shard. Not for types `Engine`, which uses all processors that its connections can keep busy, and `Driver`.
     #[serde(default)]
     pub runtime: RuntimeSpec,
-    /// How often the library sends a request again after a failure, 0 to 100. Default 0. Only for types `RedisRs` with `Cluster`,
-    /// `Fred` and `Driver`.
+    /// Maximum retries of a failed request by the library, 0 to 100. Default 0. Only for types `RedisRs` with `Cluster`, `Fred` and
+    /// `Driver`.
     #[serde(default)]
     #[schemars(range(max = 100))]
     pub retries: u32,
@@ -128,7 +128,7 @@ pub enum PoolType {
     Deadpool,
 }
 
-/// Whether calls share a connection.
+/// The number of calls that use a connection at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Sharing {
     /// Several calls at a time.

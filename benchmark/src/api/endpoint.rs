@@ -14,7 +14,8 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
     known.then_some((host, port))
 }
 
-/// Whether it is `unix:` and an absolute path. Only for local runs: the API server rejects it, because a path exists on one machine only.
+/// Returns whether it is `unix:` and an absolute path. Only for local runs: the API server rejects it, because a path exists on one machine
+/// only.
 pub(super) fn is_file(text: &str) -> bool {
     text.strip_prefix("unix:").is_some_and(|path| path.starts_with('/') && !path.contains('\0'))
 }

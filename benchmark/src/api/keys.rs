@@ -104,8 +104,9 @@ pub struct KeyPatternSpec {
     /// mean, `Zipf` by popularity, and `HotSet` mostly from a hot part. Default `Uniform`.
     #[serde(default, rename = "type")]
     pub kind: KeyPatternType,
-    /// Whether each connection walks on its own, as with memtier: with `Sequential` all keys, with `Partitioned` its own part. With `mix`
-    /// `Ratio`, a connection's reads take the keys that it wrote. Requires a closed loop and a Standalone or Sentinel target. Default false.
+    /// Lets each connection walk on its own, as with memtier: with `Sequential` all keys, with `Partitioned` its own part. With `mix`
+    /// `Ratio`, a connection's reads take the keys that it wrote. Requires a closed loop and a Standalone or Sentinel target. Default
+    /// false.
     #[serde(default)]
     pub per_connection: bool,
     /// Settings for type `Gaussian`. Not set by default: the defaults of its fields.

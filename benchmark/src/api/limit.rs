@@ -61,7 +61,7 @@ pub enum Scope {
 }
 
 impl Threshold {
-    /// Whether the threshold is judged while the load runs.
+    /// Returns whether the threshold is judged while the load runs.
     pub(crate) fn is_watched(&self) -> bool {
         self.abort_on_fail || self.window.is_some()
     }
@@ -95,7 +95,7 @@ impl Threshold {
     }
 }
 
-/// Whether nodes need per-second counts, so that `thresholds` can be judged while the load runs.
+/// Returns whether nodes need per-second counts, so that `thresholds` can be judged while the load runs.
 pub fn watches_nodes(thresholds: &[Threshold]) -> bool {
     thresholds.iter().any(|threshold| threshold.scope == Scope::EachNode && threshold.is_watched())
 }

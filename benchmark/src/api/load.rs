@@ -61,8 +61,8 @@ pub struct LoadSpec {
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub pipeline: u32,
-    /// How a connection of a closed loop keeps requests in flight. `Window` sends the next request after each reply. `Batch` sends
-    /// `pipeline` requests, then waits for all replies, like `redis-benchmark -P`. `Batch` is not available for a Cluster or with
+    /// The refill of a connection's pipeline in a closed loop. `Window` sends the next request after each reply. `Batch` sends `pipeline`
+    /// requests, then waits for all replies, like `redis-benchmark -P`. `Batch` is not available for a Cluster or with
     /// `closedLoop.concurrency`. Default `Window`.
     #[serde(default)]
     pub pipeline_mode: PipelineMode,

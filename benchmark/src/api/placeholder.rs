@@ -93,7 +93,7 @@ pub(super) fn parts(argument: &str, meaning: Meaning<'_>) -> Result<Vec<Part>, C
     Ok(parts)
 }
 
-/// Whether it looks like a placeholder, known or not.
+/// Returns whether it looks like a placeholder, known or not.
 fn is_word(word: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_:-".contains(&byte);
     word.starts_with(|first: char| first.is_ascii_lowercase()) && word.bytes().all(letter)
@@ -140,7 +140,7 @@ fn integer(from: &str, to: &str) -> Option<Part> {
     (is_range && fits).then_some(Part::Integer { least, most, width })
 }
 
-/// Whether all keys of a command are always in the same slot of a Cluster.
+/// Returns whether all keys of a command are always in the same slot of a Cluster.
 pub(super) fn share_a_slot(arguments: &[Vec<Part>], keys: &KeysSpec) -> bool {
     let mut hashed = arguments.iter().filter(|parts| has_key(parts)).map(|parts| hashed_part(parts, keys));
     let Some(first) = hashed.next() else { return true };
@@ -149,7 +149,8 @@ pub(super) fn share_a_slot(arguments: &[Vec<Part>], keys: &KeysSpec) -> bool {
     hashed.all(|other| other == first && !other.iter().any(drawn))
 }
 
-/// Whether all commands of a transaction are always in the same slot of a Cluster. Each has its own number, or with `shared_keys` the same.
+/// Returns whether all commands of a transaction are always in the same slot of a Cluster. Each has its own number, or with `shared_keys`
+/// the same.
 pub(super) fn stays_in_a_slot(arguments: &[Vec<Part>], keys: &KeysSpec, shared_keys: bool) -> bool {
     // A command without a placeholder for keys names its key in its first argument, as nearly all do.
     let named = arguments.get(1).filter(|_| !arguments.iter().any(|parts| has_key(parts)));

@@ -104,12 +104,12 @@ impl Preset {
         self.command.replace(NUMBER, &format!("__integer:{:0DIGITS$}:{last:0DIGITS$}__", 0))
     }
 
-    /// Whether each request removes an element.
+    /// Returns whether each request removes an element.
     pub fn takes(&self) -> bool {
         matches!(self.fill, Fill::ElementPerRequest { .. })
     }
 
-    /// Whether all requests use the same key.
+    /// Returns whether all requests use the same key.
     pub fn has_one_key(&self) -> bool {
         self.command.split(' ').any(|word| CONTAINERS.contains(&word))
     }

@@ -6,7 +6,7 @@ use redisbench_wire::plan::{self, Part};
 const ABOUT_NO_VALUE: &[&str] =
     &["CLUSTER", "COMMAND", "CONFIG", "ECHO", "INFO", "MEMORY", "OBJECT", "PING", "ROLE", "TIME", "XINFO"];
 
-/// Whether a command is known to change nothing.
+/// Returns whether a command is known to change nothing.
 pub(super) fn only_reads(arguments: &[Vec<Part>]) -> bool {
     match arguments.first().map(Vec::as_slice) {
         Some([Part::Literal(name)]) => {

@@ -51,7 +51,7 @@ pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {
     }
 }
 
-/// Whether a command can block its connection.
+/// Returns whether a command can block its connection.
 pub(super) fn blocks(arguments: &[Vec<Part>]) -> bool {
     let Some(name) = arguments.first().and_then(word) else { return false };
     let says =

@@ -232,7 +232,7 @@ fn pattern(pattern: &str) -> Option<Pattern> {
     })
 }
 
-/// Whether `text` is a DNS label. Does not check its length.
+/// Returns whether `text` is a DNS label. Does not check its length.
 pub(super) fn is_label(text: &str) -> bool {
     is_name_of(text, |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

@@ -62,8 +62,8 @@ pub struct RedisBenchmarkStatus {
     /// The conductor's epoch. Each trial and takeover raises it before commanding a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conductor_epoch: Option<u64>,
-    /// How often conducting the run failed because of a bug in the operator. After the first time another conductor takes over; the second
-    /// time the run fails.
+    /// Conductors of the run that failed because of a bug in the operator. After the first, another takes over; after the second, the run
+    /// fails.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conductor_failures: u64,
     /// A hash of the trials compiled from the spec. An operator that compiles others fails the run.
@@ -79,7 +79,7 @@ pub struct RedisBenchmarkStatus {
     /// The number of shards in each state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<ShardCounts>,
-    /// How closely the shards measured together.
+    /// The synchronization of the shards' measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronization: Option<Synchronization>,
     /// The progress of the running trial.
@@ -92,7 +92,7 @@ pub struct RedisBenchmarkStatus {
     /// results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<TrialResult>,
-    /// Whether the result can be trusted, and what limited it. With several trials, their worst verdict.
+    /// The trustworthiness of the result, and what limited the throughput. With several trials, their worst verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// The outcome of each entry of `spec.thresholds`.
@@ -160,7 +160,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether the benchmark has finished.
+    /// Returns whether the benchmark has finished.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Aborted)
     }
@@ -212,7 +212,7 @@ pub struct ShardCounts {
     pub unreachable: u32,
 }
 
-/// How closely the shards measured together.
+/// The synchronization of the shards' measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Synchronization {

@@ -43,8 +43,8 @@ pub struct WorkloadSpec {
     /// Values that commands write.
     #[serde(default)]
     pub values: ValuesSpec,
-    /// How weights become a mix. `Random` draws each request's operation, so a mix of 1 and 10 has runs and gaps, like real users. `Ratio`
-    /// repeats an exact sequence: as many requests of each operation in turn as its weight, like `memtier_benchmark --ratio`; each
+    /// The order of weighted operations. `Random` draws each request's operation, so a mix of 1 and 10 has runs and gaps, like real users.
+    /// `Ratio` repeats an exact sequence: as many requests of each operation in turn as its weight, like `memtier_benchmark --ratio`; each
     /// operation then walks `Sequential` keys separately. Default `Random`.
     #[serde(default)]
     pub mix: Mix,
@@ -107,7 +107,7 @@ pub struct OperationSpec {
     pub keys: Option<OperationKeysSpec>,
 }
 
-/// How weights become a mix.
+/// The order of weighted operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Mix {
     /// Draws each request's operation.

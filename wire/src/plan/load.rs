@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a connection of a closed loop keeps requests in flight.
+/// The refill of a connection's pipeline in a closed loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PipelineMode {

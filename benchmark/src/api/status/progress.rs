@@ -25,7 +25,7 @@ pub struct Progress {
     /// The 99.9th percentile, like `p50Nanoseconds`. Not set below 10,000 requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
-    /// Whether the warm-up has finished and requests count.
+    /// True if the warm-up has finished and requests count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub measuring: bool,
     /// Reasons of the verdict that the counts so far already give. The verdict judges the finished measurement, and may differ.
@@ -52,10 +52,10 @@ pub struct Progress {
 pub struct ShardProgress {
     /// The shard's index.
     pub index: u32,
-    /// Whether it was lost.
+    /// True if it was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-    /// Whether it does not answer now.
+    /// True if it does not answer now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
     /// Its successful requests per second, over the seconds of `achievedPerSecond` of the trial.

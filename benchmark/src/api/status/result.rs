@@ -19,7 +19,7 @@ use crate::api::load::{LoadType, RampSpec};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialResult {
-    /// How requests were generated. Do not compare latencies of loads that differ here.
+    /// The kind of load. Do not compare latencies of loads that differ here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadResult>,
     /// The measured requests by outcome.
@@ -101,7 +101,7 @@ impl TrialResult {
     }
 }
 
-/// How requests were generated.
+/// The kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadResult {
@@ -114,7 +114,7 @@ pub struct LoadResult {
     /// The grid to which due times were rounded up; 0 is exact. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing_grid_nanoseconds: Option<u64>,
-    /// How a connection continued after a reply. Only in a closed loop.
+    /// The refill of a connection's pipeline. Only in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline_mode: Option<PipelineMode>,
     /// The maximum requests in flight in the whole benchmark. Only in a closed loop.

@@ -16,7 +16,7 @@ pub struct SearchStep {
     /// The number of the confirmation of this rate, from 1. Not set for a step that climbed or halved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<u32>,
-    /// Whether the objective held.
+    /// The outcome of the objective.
     pub outcome: StepOutcome,
     /// Why the objective did not hold, or why the step is unusable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub enum StepOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult {
-    /// How it ended. Not set while it runs, nor if it was cut short.
+    /// The outcome. Not set while it runs, nor if it was cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<SearchEnding>,
     /// The result in a sentence.
@@ -96,7 +96,7 @@ pub struct CellSearch {
     pub result: SearchResult,
 }
 
-/// How a search ended.
+/// The outcome of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SearchEnding {
     /// `lastGoodPerSecond` is the highest rate at which the objective holds.
@@ -120,7 +120,7 @@ impl CellSearch {
 }
 
 impl LimitedBy {
-    /// Whether it is the load generator or its resources, so that the target may do more.
+    /// Returns whether it is the load generator or its resources, so that the target may do more.
     pub fn is_of_the_generator(self) -> bool {
         match self {
             Self::GeneratorCPU | Self::GeneratorNetwork | Self::Connections => true,

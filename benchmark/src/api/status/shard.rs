@@ -14,7 +14,7 @@ pub struct ShardResult {
     /// The Kubernetes node, or the machine, it ran on.
     #[schemars(length(max = 256))]
     pub node: String,
-    /// Whether it gave its result, or was lost.
+    /// The outcome: `Finished` with its full result, or `Lost`.
     pub state: ShardOutcome,
     /// Its requests by outcome.
     pub requests: Requests,
@@ -102,7 +102,7 @@ pub enum Lack {
     Machine,
 }
 
-/// How a shard ended.
+/// The outcome of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ShardOutcome {
     /// It gave its full result.

@@ -12,7 +12,7 @@ pub struct ThresholdStatus {
     /// The threshold's name.
     #[schemars(length(max = 63))]
     pub name: String,
-    /// Whether it holds.
+    /// The outcome of the threshold.
     pub outcome: ThresholdOutcome,
     /// The observed quantile, over all requests. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct ThresholdStatus {
     pub message: String,
 }
 
-/// Whether a threshold holds.
+/// The outcome of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ThresholdOutcome {
     /// The load runs, and nothing judged so far fails it.

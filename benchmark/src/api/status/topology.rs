@@ -30,7 +30,7 @@ pub struct TopologyStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologyChange {
-    /// When a shard first saw it.
+    /// The time when a shard first saw it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<MicroTime>,
     /// `at` in milliseconds after the start of the measurement; negative during the warm-up.
@@ -57,7 +57,7 @@ pub struct TopologyChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unavailability {
-    /// When it began: the send of the first failed request, or the due time of the first that could not be sent.
+    /// The beginning: the send of the first failed request, or the due time of the first that could not be sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
     /// `startAt` in milliseconds after the start of the measurement; negative during the warm-up.
@@ -74,10 +74,10 @@ pub struct Unavailability {
     /// The node that did not reply, as `host:port`.
     #[schemars(length(max = 262))]
     pub node: String,
-    /// Whether it concerns only reads, which `readFrom` sends to replicas.
+    /// True if it concerns only reads, which `readFrom` sends to replicas.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,
-    /// Whether it continued at the end of the load, or continues now.
+    /// True if it continued at the end of the load, or continues now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lasting: bool,
 }

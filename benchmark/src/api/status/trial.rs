@@ -52,11 +52,11 @@ pub struct TrialLine {
     /// The trial as a step of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,
-    /// How it ended.
+    /// The outcome of the trial.
     pub state: TrialOutcome,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// When all shards began together.
+    /// The common start of all shards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
     /// The measured requests by outcome. Not set, like the other measurements, if nothing was measured.
@@ -108,7 +108,7 @@ pub struct TrialLine {
     pub why: Option<String>,
 }
 
-/// How a trial ended.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TrialOutcome {
     /// Measured to the end.

@@ -1,9 +1,9 @@
-//! Whether the numbers can be trusted.
+//! The trustworthiness of the numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether a result can be trusted, and what limited it.
+/// The trustworthiness of a result, and what limited the throughput.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
@@ -23,7 +23,7 @@ pub struct Verdict {
     pub component: Option<String>,
 }
 
-/// How far a result can be trusted.
+/// The trustworthiness of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum VerdictValue {
     /// As far as was checked, the numbers are correct.
@@ -105,7 +105,7 @@ pub enum ReasonKind {
 }
 
 impl ReasonKind {
-    /// Whether it means that response times include the load generator's delays, not only the target's.
+    /// Returns whether it means that response times include the load generator's delays, not only the target's.
     pub fn is_of_the_generator(self) -> bool {
         matches!(self, Self::GeneratorCPU | Self::SendLate | Self::ReceiveLate | Self::GeneratorDelay)
     }

@@ -62,7 +62,7 @@ pub(super) fn check(
     Some(caching)
 }
 
-/// Whether a command's reply depends on the value of one key alone, so that it can be cached.
+/// Returns whether a command's reply depends on the value of one key alone, so that it can be cached.
 fn is_cacheable(operation: &plan::Operation) -> bool {
     /// Commands whose replies are random, or change with time.
     const CHANGING: [&str; 9] =

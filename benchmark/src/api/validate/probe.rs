@@ -35,7 +35,8 @@ mod tests {
 
     use crate::sample::checked;
 
-    /// Whether a probe may run with `measurement.probe` unset, true and false, if `change` is merged into a closed loop of 8 connections.
+    /// Returns whether a probe may run with `measurement.probe` unset, true and false, if `change` is merged into a closed loop of 8
+    /// connections.
     fn probed(change: &serde_json::Value) -> [bool; 3] {
         [json!({}), json!({"probe": true}), json!({"probe": false})].map(|measurement| {
             let mut change = change.clone();
