@@ -115,7 +115,7 @@ impl Draft {
         self.secrets.push(Needed { name: CERTIFICATE, files });
     }
 
-    /// How to provide the Secrets, without their values.
+    /// Commands that provide the Secrets, without their values.
     pub fn instructions(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for Needed { name, files } in &self.secrets {

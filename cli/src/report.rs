@@ -281,7 +281,7 @@ fn worst_first(result: &mut TrialResult) {
     result.operations.sort_by_key(|operation| Reverse(operation.requests.scheduled));
 }
 
-/// How much the shards and the nodes differ, and how well the shards were.
+/// The differences among shards and among nodes, and the health of the shards.
 fn health(shown: &Measurement) -> Markup {
     let result = &shown.result;
     let shards = &result.shards;

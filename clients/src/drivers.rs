@@ -21,7 +21,7 @@ use crate::session::{Fault, Idle, Session};
 /// Interval of looking whether a process has ended, which no event reports.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a process may take to end after it has closed its socket, for its exit status.
+/// The longest time that a process may take to end after it has closed its socket, for its exit status.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// The socket is for this user and this group: a driver's container may run as another user.
@@ -197,7 +197,7 @@ impl Socket {
         lock(&self.process).as_mut()?.try_wait().ok().flatten()
     }
 
-    /// How the driver's process has ended, if this shard started it and it has just ended.
+    /// The exit status of the driver's process, if this shard started it and it has just ended.
     pub async fn last_word(&self) -> Option<ExitStatus> {
         lock(&self.process).as_ref()?;
         let ended = async {

@@ -207,7 +207,7 @@ pub fn phase(object: &Value) -> &str {
     text(object, "/status/phase").unwrap_or_default()
 }
 
-/// How many shards are in a state, such as "lost". None if the status does not say.
+/// The number of shards in a state, such as "lost". None if the status does not say.
 pub fn shards(object: &Value, state: &str) -> Option<u64> {
     object["status"]["shards"][state].as_u64()
 }

@@ -47,9 +47,9 @@ pub enum Period {
 pub struct Completion {
     pub operation: u16,
     pub node: u32,
-    /// When it was due; in a closed loop, when it was first sent.
+    /// Its due time; in a closed loop, its first send.
     pub due: u64,
-    /// When its outcome was known.
+    /// The time at which its outcome was known.
     pub now: u64,
     /// Whether it followed a redirect.
     pub redirected: bool,

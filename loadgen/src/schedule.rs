@@ -128,14 +128,14 @@ impl Schedule {
         self.present.due == u64::MAX
     }
 
-    /// When the schedule of all workers ends, after all their slots; `None` if it does not.
+    /// The end of the schedule of all workers, after all their slots; `None` if it does not.
     pub fn end(&self) -> Option<u64> {
         let Arrivals::Replayed(replayed) = &self.arrivals else { return None };
         // Each worker's grid may move its last slot by less than the width.
         replayed.end().map(|time| self.start.saturating_add(time).saturating_add(self.grid.width))
     }
 
-    /// How many slots from the current one on are due before `end`.
+    /// The number of slots from the current one on that are due before `end`.
     pub fn due_before(&self, end: u64) -> u64 {
         // The latest time that the grid does not round up to `end` or later.
         let last = end.checked_sub(self.start).and_then(|time| time.checked_sub(1));
@@ -150,7 +150,7 @@ impl Schedule {
         first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
     }
 
-    /// When the current slot is due.
+    /// The due time of the current slot.
     #[inline]
     fn due(&self) -> u64 {
         let time = match &self.arrivals {

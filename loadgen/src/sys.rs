@@ -124,7 +124,7 @@ pub(crate) fn await_end(socket: &TcpStream, until: std::time::Instant) {
     }
 }
 
-/// How long a connection had data in flight, in nanoseconds since it was made.
+/// The time for which a connection had data in flight, in nanoseconds since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendTimes {
     /// Time with unacknowledged data, for any reason.

@@ -130,7 +130,7 @@ impl OwnKeys {
 }
 
 impl Workload {
-    /// How many bytes encoding may write beyond the end of a command.
+    /// The number of bytes that encoding may write beyond the end of a command.
     pub const SLACK: usize = template::SHORT;
 
     /// The trial's workload.

@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout_at};
 use crate::client;
 use crate::metrics::OperatorMetrics;
 
-/// How long a claim is valid without renewal.
+/// The time for which a claim is valid without renewal.
 const CLAIM: Duration = Duration::from_secs(15);
 const RENEWAL: Duration = Duration::from_secs(4);
 /// A holder that could not renew for this long stops, well before another may take the Lease.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// How often a candidate checks the Lease.
+/// The interval at which a candidate checks the Lease.
 const LOOK: Duration = Duration::from_secs(2);
 /// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(5);

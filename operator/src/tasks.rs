@@ -42,16 +42,16 @@ use crate::environment::Compute;
 use crate::metrics::{Records, Setting, TrialSample, error_kinds};
 use crate::telemetry::chain;
 
-/// How long released shards may take to exit before their Job is deleted.
+/// The longest time that released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
-/// How long the conductor of a deleted benchmark may take to stop the load.
+/// The longest time that the conductor of a deleted benchmark may take to stop the load.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// How long refused ConfigMaps of a result can delay the end.
+/// The longest delay of the end by refused ConfigMaps of a result.
 pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// Progress wakes the reconciler at most this often.
 const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How a conducting task ended in this process.
+/// The outcome of a conducting task in this process.
 #[derive(Clone, Debug)]
 pub enum Ended {
     Superseded,
@@ -150,11 +150,11 @@ impl Drop for Task {
 /// State of a run between reconciliations.
 #[derive(Debug, Default)]
 struct TaskState {
-    /// When the API server first refused the full result.
+    /// The time at which the API server first refused the full result.
     artifacts_refused: Option<Instant>,
     artifacts_failure: Option<String>,
     obstacle: Option<(Instant, Option<String>)>,
-    /// When the aggregate of the repeats first could not be computed or written.
+    /// The time at which the aggregate of the repeats first could not be computed or written.
     aggregate_refused: Option<Instant>,
     aggregate: Option<Arc<Aggregate>>,
     /// Kinds of error that have series.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How often each of several events happened.
+/// The number of times that each of several events happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<String, u64>);
 
@@ -12,7 +12,7 @@ impl Counts {
         *self.0.entry(name.into()).or_default() += count;
     }
 
-    /// How often it happened.
+    /// The number of times that it happened.
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or_default()
     }

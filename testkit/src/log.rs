@@ -32,7 +32,7 @@ impl Log {
         self.0.lock().unwrap().extend([line, "\n"]);
     }
 
-    /// When lines with `text` were written, in milliseconds since the Unix epoch.
+    /// The times at which lines with `text` were written, in milliseconds since the Unix epoch.
     pub fn times_of(&self, text: &str) -> Vec<u64> {
         self.0.lock().unwrap().lines().filter(|line| line.contains(text)).map(time).collect()
     }

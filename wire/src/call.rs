@@ -114,7 +114,7 @@ pub struct StartRequest {
     pub epoch: u64,
     /// The attempt, from 1. For each attempt, the first accepted instant is final.
     pub attempt: u32,
-    /// When to send the first warm-up request: nanoseconds on this shard's monotonic clock.
+    /// The time at which to send the first warm-up request: nanoseconds on this shard's monotonic clock.
     pub start_nanoseconds: u64,
 }
 
@@ -138,7 +138,7 @@ pub struct AfterRequest {
     pub epoch: u64,
     /// The attempt that runs, or that was measured, from 1.
     pub attempt: u32,
-    /// When the measurement or the probe begins, in nanoseconds after the start instant of that attempt. The same for all shards.
+    /// The beginning of the measurement or the probe, in nanoseconds after the start instant of that attempt. The same for all shards.
     pub after_nanoseconds: u64,
 }
 

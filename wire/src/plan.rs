@@ -70,13 +70,13 @@ pub struct TrialPlan {
     pub client: Option<Client>,
     /// Connections of all shards, at least one for each.
     pub connections: u32,
-    /// How many primaries of a cluster each shard loads. None loads all. Shards x this number is a multiple of the primaries.
+    /// The number of a cluster's primaries that each shard loads. None loads all. Shards x this number is a multiple of the primaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes_per_shard: Option<u32>,
     /// The most new connections per second of all shards, at least 1. None is unlimited. Each worker opens its connections evenly, at its
     /// share of the rate.
     pub connect_rate: Option<u32>,
-    /// When connections are closed and made again. None keeps them.
+    /// The time after which connections are closed and made again. None keeps them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_lifetime: Option<Lifetime>,
     /// The speed of the preload.
@@ -84,7 +84,7 @@ pub struct TrialPlan {
     pub preload_pace: PreloadPace,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
-    /// How a closed loop's connection refills its pipeline after a reply.
+    /// The refill of a closed loop's pipeline after a reply.
     pub pipeline_mode: PipelineMode,
     /// Callers that share the connections of a closed loop: the most requests in flight over the connections of all shards, at least one
     /// for each shard. None limits them by connections and pipeline depth only.
@@ -124,13 +124,13 @@ impl TrialPlan {
         self.tracing.is_some()
     }
 
-    /// How many streams of requests an open loop has, each with a mix or a rate of its own; at least one. Request n of stream s is request
-    /// k = n * streams + s. The stages' mixes come first, then the operations with rates. Stages number their requests together.
+    /// The number of streams of requests of an open loop, each with a mix or a rate of its own; at least one. Request n of stream s is
+    /// request k = n * streams + s. The stages' mixes come first, then the operations with rates. Stages number their requests together.
     pub fn streams(&self) -> u64 {
         self.mix_streams() + self.workload.options.rates.len() as u64
     }
 
-    /// How many of these are of the mix: 0 if each operation has a rate of its own.
+    /// The number of these that are of the mix: 0 if each operation has a rate of its own.
     pub fn mix_streams(&self) -> u64 {
         if self.workload.has_mix() { (self.workload.options.mixes.len() as u64).max(1) } else { 0 }
     }
@@ -165,7 +165,7 @@ impl TrialPlan {
         }
     }
 
-    /// How long written keys may be read back after the load.
+    /// The longest time for which written keys are read back after the load.
     pub fn last_read_nanoseconds(&self) -> u64 {
         if self.followed().is_some() { Verify::LAST_READ_NANOSECONDS } else { 0 }
     }
@@ -205,7 +205,7 @@ pub struct PreloadStep {
     pub keys: Keys,
     /// The command's arguments, as in an operation.
     pub arguments: Vec<Vec<Part>>,
-    /// How often it is sent for each key, at least once.
+    /// The number of times that it is sent for each key, at least 1.
     pub rounds: u32,
     /// Whether its keys count as written: once, although they take several steps.
     pub writes: bool,

@@ -10,7 +10,7 @@ use crate::snapshot::Tally;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeState {
-    /// When it begins or began, as in the accepted request.
+    /// Its beginning, as in the accepted request.
     #[serde(deserialize_with = "bounded::instant")]
     pub after_nanoseconds: u64,
     /// Whether the probe has finished.

@@ -54,7 +54,7 @@ impl CumulativeRate {
         Self::of_mix(plan).into_iter().chain(own).collect()
     }
 
-    /// How many numbers the requests of `plan` take if it is an open loop, those of all its streams.
+    /// The count of numbers that the requests of all streams of `plan` take, if it is an open loop.
     pub fn numbers(plan: &TrialPlan) -> u64 {
         let until = plan.warmup_nanoseconds.saturating_add(plan.bound.longest_nanoseconds());
         let most = Self::each(plan).iter().map(|rate| rate.count_before(until)).max();
@@ -99,7 +99,7 @@ impl CumulativeRate {
         others.is_empty().then_some(first.from)
     }
 
-    /// When request `k` is due: L^-1(k), in nanoseconds after the start.
+    /// The due time of request `k`: L^-1(k), in nanoseconds after the start.
     pub fn due(&self, k: u64) -> u64 {
         self.inverse(u128::from(k) << FRACTION_BITS)
     }

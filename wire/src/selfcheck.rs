@@ -55,7 +55,7 @@ pub struct Generator {
     pub interface: Option<Interface>,
     /// The machine's settings when the load began. Only in a full snapshot.
     pub environment: Option<Environment>,
-    /// How long replies waited in the kernel. None if that is unknown, as on UNIX sockets and with client libraries.
+    /// The time for which replies waited in the kernel. None if that is unknown, as on UNIX sockets and with client libraries.
     pub receive_delay: Option<ReceiveDelay>,
     /// Connections that broke and were reopened.
     pub reconnects: u64,

@@ -110,16 +110,16 @@ pub enum Stage {
 pub struct Window {
     /// The start instant: the first warm-up request.
     pub start_nanoseconds: u64,
-    /// When the shard's first request is due. The start instant in a closed loop.
+    /// The due time of the shard's first request. The start instant in a closed loop.
     #[serde(default)]
     pub first_due_nanoseconds: u64,
-    /// When the first request was actually sent; 0 before.
+    /// The actual send of the first request; 0 before.
     pub first_send_nanoseconds: u64,
     /// The beginning of the measurement.
     pub measure_from_nanoseconds: u64,
     /// The end of the measurement. If a number of requests ends it: when the shard's first worker had none left; 0 before.
     pub measure_to_nanoseconds: u64,
-    /// When the last request got its outcome; 0 before.
+    /// The time of the last request's outcome; 0 before.
     pub drained_nanoseconds: u64,
 }
 

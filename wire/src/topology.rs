@@ -28,7 +28,7 @@ pub struct TopologyReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// When the shard observed it, on its monotonic clock.
+    /// The time at which the shard observed it, on its monotonic clock.
     pub at_nanoseconds: u64,
     /// The kind of change.
     pub what: ChangeKind,

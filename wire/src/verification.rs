@@ -101,7 +101,7 @@ pub struct Finding {
     /// The server that sent the reply.
     #[serde(deserialize_with = "bounded::message")]
     pub node: String,
-    /// When, on the shard's monotonic clock.
+    /// The time of the reply, on the shard's monotonic clock.
     #[serde(deserialize_with = "bounded::instant")]
     pub at_nanoseconds: u64,
 }

@@ -18,7 +18,7 @@ pub struct Start {
     /// On the conductor's clock.
     at: i64,
     unix_nanoseconds: u64,
-    /// When all must have acknowledged.
+    /// The deadline for all acknowledgements.
     until: Duration,
     stage: Stage,
 }

@@ -46,7 +46,7 @@ impl Default for CallTimeouts {
     }
 }
 
-/// How long an idle connection is kept. Longer than the minute between two calls to shards without work, which would otherwise be dialled
+/// The lifetime of an idle connection. Longer than the minute between two calls to shards without work, which would otherwise be dialled
 /// anew each time; shorter than the 75 s after which a shard closes it.
 const IDLE: Duration = Duration::from_secs(70);
 /// Size of a connection's read buffer, which holds the head of an answer, or a whole answer except a snapshot. By default it grows with the

@@ -27,7 +27,7 @@ const UNANSWERED_CALLS: usize = 512;
 ///
 /// `presence` holds one entry per shard of the plan, in index order, followed by idle shards that only a later trial needs.
 ///
-/// When this returns anything but [`super::Ending::Superseded`], each shard's load has stopped, or the shard is listed as lost or
+/// Unless it returns [`super::Ending::Superseded`], each shard's load has stopped, or the shard is listed as lost or
 /// unacknowledged. Shards are kept until [`super::release`]. Dropping the future stops conducting at once and leaves the shards as they
 /// are.
 pub async fn conduct<C: ShardCalls, J: Journal>(

@@ -45,11 +45,12 @@ pub struct Answered {
     pub reply: Result<Reply, CallError>,
 }
 
-/// How long the kernel goes on sending a call without an answer, even after its connection was closed: Linux gives up after 102 s.
+/// The longest time for which the kernel resends a call without an answer, even after its connection was closed: Linux gives up after 102
+/// s.
 pub const SENT_FOR: Duration = Duration::from_secs(120);
 
 impl Answered {
-    /// When the call has reached the shard at the latest, since the conductor began. None if it never does.
+    /// The latest time at which the call reached the shard, since the conductor began. None if it never does.
     pub fn arrives_by(&self) -> Option<Duration> {
         match &self.reply {
             Ok(_) | Err(CallError::Refused(_)) => Some(self.received),

@@ -23,7 +23,7 @@ use crate::api::spec::OnLost;
 /// A conductor that wakes this late was suspended: its process or its machine was stopped.
 const STOOD_STILL: Duration = Duration::from_secs(1);
 
-/// How long after the end of the load shard 0 waits for the other shards before it is asked for the servers' counters.
+/// The longest time after the end of the load that shard 0 waits for the other shards, before it is asked for the servers' counters.
 const OTHERS: Duration = Duration::from_secs(3);
 
 /// A shard that counts `safety.unattended` stops its load this long after it at most, in addition to the drift of its clock.
@@ -32,7 +32,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Finished shards are published at most this often. The counts cost a look at every shard.
 const COUNTS_EVERY: Duration = Duration::from_millis(200);
 
-/// How measuring ended.
+/// The outcome of measuring.
 #[derive(Clone, Copy)]
 pub enum Measured {
     /// Every shard has finished or is lost.
@@ -52,7 +52,7 @@ pub struct Measure {
     /// The end of the warm-up, while it is being ordered. No poll begins meanwhile.
     order: Option<Broadcast>,
     publish_at: Duration,
-    /// When a shard that has finished is published.
+    /// The time at which a shard that has finished is published.
     counts_at: Option<Duration>,
     counted_at: Duration,
     stood_still: Duration,
@@ -61,7 +61,7 @@ pub struct Measure {
     /// A standing may have changed since.
     changed: bool,
     known_lost: u32,
-    /// When the first process that was told to terminate has ended.
+    /// The time by which the first process that was told to terminate has ended.
     leaves_by: Option<Duration>,
 }
 
@@ -229,7 +229,7 @@ impl Measure {
         }
     }
 
-    /// When a shard that was polled now is polled next.
+    /// The time of the next poll of a shard that was polled now.
     fn next_poll(&self, conductor: &Conductor, index: usize) -> Duration {
         let over = conductor.load_ends_at().is_some_and(|end| conductor.now >= end);
         let pause = match (over, index) {
@@ -308,7 +308,7 @@ impl Measure {
     }
 }
 
-/// When a shard is polled that is due at `at`. Polls that would be due after the end of the load follow soon after it.
+/// The time at which a shard that is due at `at` is polled. Polls that would be due after the end of the load follow soon after it.
 fn due_at(conductor: &Conductor, index: usize, at: Duration) -> Duration {
     let shards = conductor.shards.len();
     match conductor.load_ends_at() {
@@ -411,7 +411,7 @@ impl Conductor {
         leaving
     }
 
-    /// When the first process of a running shard has ended that was told to terminate.
+    /// The time by which the first process of a running shard that was told to terminate has ended.
     fn leaves_by(&self) -> Option<Duration> {
         let running = self.shards.iter().filter(|shard| shard.standing == Standing::Running);
         running.filter_map(|shard| shard.leaving.as_ref().map(|leaving| leaving.until)).min()
@@ -520,8 +520,8 @@ impl Conductor {
         Err(Ending::Failed(self.lost_failure(reason)))
     }
 
-    /// When a shard without a final snapshot counts as lost. If the load ended before this conductor began, the timeout counts from its
-    /// beginning (its clock's zero), because no conductor may have asked until then.
+    /// The time at which a shard without a final snapshot counts as lost. If the load ended before this conductor began, the timeout counts
+    /// from its beginning (its clock's zero), because no conductor may have asked until then.
     fn give_up_at(&self) -> Duration {
         let end = self.end_at().unwrap_or_default().max(0);
         let reads = Duration::from_nanos(self.config.plan.last_read_nanoseconds());
@@ -532,7 +532,7 @@ impl Conductor {
         self.end_at().is_some_and(|end| self.clock() >= end)
     }
 
-    /// When the shards send their last requests according to the plan.
+    /// The time of the shards' last requests according to the plan.
     fn load_ends_at(&self) -> Option<Duration> {
         let in_flight = nanoseconds(Duration::from_nanos(self.config.plan.timeouts.request_nanoseconds));
         self.end_at().map(|end| duration(end.saturating_sub(in_flight)))

@@ -13,7 +13,7 @@ pub struct Outbox {
     /// Calls without a reply, including those for later.
     pub unanswered: usize,
     wake_at: Option<Duration>,
-    /// How long after the requested time this step began.
+    /// The delay of this step's beginning after the requested time.
     pub late: Duration,
 }
 

@@ -25,7 +25,7 @@ const ARMED_ASKED_EVERY: Duration = Duration::from_secs(5);
 /// First and longest pause before a shard that did not reply is called again.
 const RETRIES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
-/// How often failures and the timeout are looked at, and the counts are published.
+/// The interval at which failures and the timeout are judged, and the counts published.
 const JUDGED_EVERY: Duration = Duration::from_millis(200);
 
 /// State of the prepare timeout.
@@ -45,7 +45,7 @@ pub struct Prepare {
     calling: BTreeSet<(usize, String)>,
     /// Shards whose last reply was not that they are armed.
     unconfirmed: BTreeSet<usize>,
-    /// When each shard last replied that it is armed.
+    /// The time of each shard's last reply that it is armed.
     armed_at: Vec<Duration>,
     judge_at: Duration,
     /// No shard gets its plan yet, because it would preload.

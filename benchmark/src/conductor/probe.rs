@@ -25,9 +25,9 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// A probe on all shards.
 pub struct RunProbe {
     request: AfterRequest,
-    /// When all shards must have acknowledged the order.
+    /// The deadline for all shards' acknowledgements of the order.
     ordered_by: Duration,
-    /// When it ends, and when all shards must have reported it.
+    /// Its end, and the deadline for all shards' reports of it.
     end: Duration,
     until: Duration,
     /// The present round of calls: the order, or one for the results.
@@ -130,7 +130,7 @@ fn agreed<'a>(states: impl Iterator<Item = &'a ProbeState>, after_nanoseconds: u
     states.map(probe).collect()
 }
 
-/// How long the shards take to open half of their connections, if their rate is limited.
+/// The time that the shards take to open half of their connections, if their rate is limited.
 fn connecting(plan: &TrialPlan) -> Duration {
     let rate = plan.connect_rate.map_or(0, u64::from);
     let millis = (u64::from(plan.connections / 2) * 1_000).checked_div(rate).unwrap_or(0);

@@ -30,7 +30,7 @@ pub struct Progress {
     /// The last attempt that was ordered or recorded and then given up, while no attempt has been measured; otherwise 0. Its recorded start
     /// is void.
     pub missed: u32,
-    /// When the trial starts or started, in nanoseconds since the Unix epoch; none until it is recorded.
+    /// The start of the trial, in nanoseconds since the Unix epoch; none until it is recorded.
     pub start_at_unix_nanoseconds: Option<u64>,
     pub shards: ShardCounts,
     pub preparation: PreparationProgress,

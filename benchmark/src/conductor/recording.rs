@@ -1,4 +1,4 @@
-//! How recording a start went so far.
+//! The history of recording starts.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;

@@ -64,7 +64,7 @@ pub struct Shard {
     pub unreachable: Option<Unreachable>,
     /// No answered or failed call has reached it after this time since the conductor began.
     pub reached_by: Duration,
-    /// When its last poll for snapshots began, since the conductor began.
+    /// The beginning of its last poll for snapshots, since the conductor began.
     pub polled_at: Duration,
     pub failures_in_a_row: u32,
     pub preparation: Preparation,
@@ -76,11 +76,11 @@ pub struct Shard {
     /// Set if the histograms of the snapshot, the final one, are merged and dropped.
     pub own_latency: Option<OwnLatency>,
     pub seconds: Held,
-    /// When the snapshot arrived, on the conductor's clock.
+    /// The arrival of the snapshot, on the conductor's clock.
     pub snapshot_at: i64,
     /// The last snapshot showed no change.
     pub stands_still: bool,
-    /// When its first request was sent relative to its own schedule, on the conductor's clock; and the clock estimate used.
+    /// The send of its first request relative to its own schedule, on the conductor's clock; and the clock estimate used.
     pub first_send: Option<(i64, ClockEstimate)>,
     pub unacknowledged: bool,
     /// Counts as running because a start was recorded; it has not confirmed yet that it accepted.
@@ -383,8 +383,8 @@ pub fn failure_of(failure: Option<ShardFailure>) -> ShardFailure {
     })
 }
 
-/// When a shard's first request is due after the start, in nanoseconds. Only the shard can compute it: it follows from its workers' parts
-/// of the schedule.
+/// The due time of a shard's first request, in nanoseconds after the start. Only the shard can compute it: it follows from its workers'
+/// parts of the schedule.
 fn first_due(window: &Window) -> i64 {
     i64::try_from(window.first_due_nanoseconds.saturating_sub(window.start_nanoseconds)).unwrap_or(i64::MAX)
 }

@@ -30,7 +30,7 @@ pub struct StopLoad {
     aborting: bool,
     superseded: bool,
     began: Duration,
-    /// When the present calls are given up.
+    /// The deadline of the present calls.
     until: Duration,
 }
 
@@ -116,7 +116,7 @@ impl StopLoad {
     }
 }
 
-/// How long the shards may take. Those that stopped by themselves keep their results for long, and no user waits for this end.
+/// The time that the shards may take. Those that stopped by themselves keep their results for long, and no user waits for this end.
 fn patience(ending: &Ending, conductor: &Conductor, usual: Duration) -> Duration {
     match ending {
         Ending::Failed(failure) if failure.reason == reason::STOPPED_EARLY => {

@@ -10,7 +10,7 @@ use super::shards::{REPLACED, Shard, Standing, failure_of};
 use super::trial::{Conductor, Step};
 use super::{Call, Ending, QUEUED, Reply, ShardPresence, StartRecord};
 
-/// How long to wait for the first answers. After that, silent shards are polled while the others are measured.
+/// The longest wait for the first answers. After that, silent shards are polled while the others are measured.
 const ASK_FOR: Duration = Duration::from_secs(10);
 
 /// Allowed difference between the wall clocks of two operators. A start instant from a shard that is further away from the recorded one

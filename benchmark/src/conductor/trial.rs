@@ -37,7 +37,7 @@ pub struct Conductor {
     pub control: Control,
     /// Number of shards, the first ones, that this trial has work for.
     pub busy: usize,
-    /// When idle shards are called again.
+    /// The time of the next call to idle shards.
     contact_at: Duration,
     /// As last published.
     pub published: Progress,
@@ -62,7 +62,7 @@ pub struct Conductor {
     kept: Option<Kept>,
     /// Thresholds that may stop the load early.
     pub watch: Watch,
-    /// When the warm-up's early end was ordered.
+    /// The time at which the warm-up's early end was ordered.
     pub settled_at: Option<Duration>,
     /// Results of the probe with half of the connections, one per shard.
     pub probes: Vec<Probe>,

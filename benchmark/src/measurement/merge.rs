@@ -271,7 +271,8 @@ fn unknown(plan: &TrialPlan, streams: &[CumulativeRate], index: u32, shard: &Sha
     planned.saturating_sub(heard)
 }
 
-/// How many requests of a stream are due at shard `index` before `nanoseconds` after the start. For Poisson arrivals this is the mean.
+/// The number of a stream's requests that are due at shard `index` before `nanoseconds` after the start. For Poisson arrivals this is the
+/// mean.
 fn due_before(plan: &TrialPlan, index: u32, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
     let all = rate.count_before(nanoseconds);
     all.saturating_sub(index.into()).div_ceil(plan.shards.max(1).into())
@@ -292,7 +293,7 @@ pub(crate) fn common_seconds<'a>(outcome: &'a Outcome, range: &Range<u64>) -> Op
     whole_seconds(&outcome.timeline, part).filter(|(within, _)| !within.is_empty())
 }
 
-/// When all shards with a series were measuring, in nanoseconds after the start.
+/// The time in which all shards with a series were measuring, in nanoseconds after the start.
 pub(crate) fn completed_window(outcome: &Outcome) -> Range<u64> {
     let (from, to, _) = common_window(&with_series(outcome));
     from..to
@@ -321,7 +322,7 @@ pub(crate) fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
     instant.saturating_sub(snapshot.window.start_nanoseconds)
 }
 
-/// When all of them measured, from and to after the start, and the longest interval of their series.
+/// The beginning and end of the time in which all of them measured, after the start, and the longest interval of their series.
 fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
     let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
     let to = snapshots.iter().map(|snapshot| since_start(snapshot, measured_until(snapshot))).min().unwrap_or(0);

@@ -20,7 +20,7 @@ pub struct Outcome {
     pub of: u32,
     /// The last attempt, from 1; 0 if none was ordered.
     pub attempt: u32,
-    /// When that attempt started, in nanoseconds since the Unix epoch; none if it never did.
+    /// The start of that attempt, in nanoseconds since the Unix epoch; none if it never did.
     pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in index order.
     pub shards: Vec<ShardOutcome>,

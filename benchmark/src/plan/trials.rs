@@ -102,7 +102,7 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
     Ok(Plan::of(arrangement.drafts(spec, &cells)?, interval))
 }
 
-/// How cells become trials.
+/// The arrangement of cells as trials.
 struct Arrangement<'a> {
     name: &'a str,
     repeats: u32,

@@ -38,7 +38,7 @@ pub(super) fn cache(spec: &Validated, outcome: &Outcome, cache: &MergedCache) ->
     }
 }
 
-/// How much a counter of all servers rose over the load. None if one of them does not report it, or was not the same for the whole load.
+/// The rise of a counter of all servers over the load. None if one of them does not report it, or was not the same for the whole load.
 fn risen(servers: &ServerStats, of: fn(&ServerSample) -> Option<u64>) -> Option<u64> {
     let mut each = servers.nodes.iter().map(|node| {
         // Known only if no counter was reset in between.

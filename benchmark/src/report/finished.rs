@@ -479,7 +479,7 @@ fn errors(merged: &Merged) -> Vec<ErrorTally> {
     merged.errors.iter().map(result).collect()
 }
 
-/// How requests were generated.
+/// The kind of load.
 fn load(plan: &TrialPlan) -> LoadResult {
     match &plan.load {
         Load::ClosedLoop => LoadResult {

@@ -233,7 +233,7 @@ pub fn worst_seconds(outcome: &Outcome) -> Vec<Option<WorstSecond>> {
     outcome.shards.iter().map(|shard| shard.snapshot.as_ref().and_then(worst)).collect()
 }
 
-/// How long the busiest worker of each shard ran, in millionths.
+/// The share of time that the busiest worker of each shard ran, in millionths.
 pub(super) fn busiest_workers(outcome: &Outcome) -> impl Iterator<Item = (u64, u32)> {
     processors(outcome).into_iter().map(|(shard, _, processor)| (processor.busy(), shard.shard))
 }
@@ -287,7 +287,7 @@ pub(super) fn busy_seconds(outcome: &Outcome, merged: &Merged) -> Vec<(u64, u32,
     outcome.shards.iter().filter_map(busy).collect()
 }
 
-/// How long replies lay unread. None where that is unknown: the kernel stamps no data that arrives over a UNIX socket.
+/// The time for which replies lay unread. None where that is unknown: the kernel stamps no data that arrives over a UNIX socket.
 fn receive_delay(snapshot: &Snapshot) -> Option<&ReceiveDelay> {
     snapshot.generator.receive_delay.as_ref().filter(|delay| delay.counts.iter().any(|count| *count > 0))
 }

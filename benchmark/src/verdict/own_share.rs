@@ -62,7 +62,7 @@ fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
     u64::try_from(share.div_ceil(u128::from(tally.succeeded.max(1)))).unwrap_or(u64::MAX).min(WHOLE)
 }
 
-/// How long replies lay unread, over all shards. Empty if that is unknown.
+/// The time for which replies lay unread, over all shards. Empty if that is unknown.
 fn unread(outcome: &Outcome) -> ReceiveDelay {
     let mut sum = ReceiveDelay::default();
     for delay in outcome.snapshots().filter_map(|snapshot| snapshot.generator.receive_delay.as_ref()) {

@@ -36,7 +36,7 @@ impl Plateau {
         if self.stage.is_some() { "the queue of an earlier stage may drain, " } else { "" }
     }
 
-    /// How to make it steady.
+    /// Advice that makes it steady.
     pub(super) fn remedy(&self) -> &'static str {
         match self.stage {
             None => "measure for longer, after a longer load.warmup",

@@ -52,7 +52,7 @@ pub(crate) fn have_succeeded(requests: &Measured) -> bool {
     reaches(tally.succeeded, asked, 1)
 }
 
-/// How many of `due` requests may be missing by chance.
+/// The number of `due` requests that may be missing by chance.
 fn chance(spec: &Validated, due: u64) -> u64 {
     match spec.plan.load {
         Load::OpenLoop { arrival: Arrival::Poisson, .. } => (5 * due.isqrt()).max(1),

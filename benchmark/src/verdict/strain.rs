@@ -66,7 +66,8 @@ impl Stretch {
         self.measured.end - self.measured.start
     }
 
-    /// How much of it are seconds with a share of at least `bound`. If its mean is less, only its worst second is certain.
+    /// The part of it that is seconds with a share of at least `bound`, in nanoseconds. If its mean is less, only its worst second is
+    /// certain.
     fn beyond(&self, index: usize, bound: u64) -> u64 {
         match (self.mean[index] >= bound, self.worst[index] >= bound) {
             (true, _) => self.length(),
@@ -128,7 +129,7 @@ pub(super) fn measured_by(snapshot: &Snapshot, waits: &Waits, bound: impl Fn(Lac
     (time > 0).then_some(all)
 }
 
-/// How much of `spans`, which are in order, lies in stretches of a shard's measurement whose mean shares fit, in nanoseconds.
+/// The part of `spans`, which are in order, that lies in stretches of a shard's measurement whose mean shares fit, in nanoseconds.
 pub(super) fn time_within(
     spans: &[Range<u64>],
     snapshot: &Snapshot,

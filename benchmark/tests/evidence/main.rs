@@ -30,7 +30,7 @@ struct Expected {
     name: String,
     value: String,
     limited_by: String,
-    /// How the component ends; empty if there must be none, and `ID` for a server as a whole.
+    /// The end of the component; empty if there must be none, and `ID` for a server as a whole.
     component: String,
     /// Required reasons, notes included. No others may appear.
     reasons: Vec<String>,

@@ -1,8 +1,8 @@
-//! How results are printed.
+//! The formats of printed results.
 
 use clap::ValueEnum;
 
-/// How a result is printed.
+/// The format of a printed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Tables for reading

@@ -14,7 +14,7 @@ use super::error::ExportError;
 use super::trials::{setting, trials};
 use crate::reading::Reading;
 
-/// How a test case ended, with the element that says so.
+/// The outcome of a test case, with its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Passed,

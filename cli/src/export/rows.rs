@@ -24,9 +24,9 @@ pub struct Row<'a> {
     pub setting: Option<&'a str>,
     /// None for all operations together.
     pub operation: Option<&'a str>,
-    /// When it began, in milliseconds since the Unix epoch.
+    /// Its beginning, in milliseconds since the Unix epoch.
     pub unix_milliseconds: Option<i64>,
-    /// When it began, in seconds since the start of the load.
+    /// Its beginning, in seconds since the start of the load.
     pub second: u32,
     /// Its length. Time before the last hour is kept by the minute.
     pub seconds: u32,

@@ -30,7 +30,7 @@ const REFUSALS: u32 = 3;
 /// A running operator has reacted by then.
 const OPERATOR_ANSWERS: Duration = Duration::from_secs(15);
 
-/// How following ended.
+/// The outcome of following.
 #[derive(Debug)]
 pub enum End {
     /// The benchmark has finished.
@@ -148,7 +148,7 @@ fn refusal(error: &watcher::Error, namespace: &str) -> Option<String> {
     matches!(status.code, 401 | 403).then(|| answer::explain(status, question))
 }
 
-/// How following `benchmark` ends, if it does.
+/// The outcome of following `benchmark`, if it ends.
 fn end(benchmark: &RedisBenchmark) -> Option<End> {
     let status: &RedisBenchmarkStatus = benchmark.status.as_ref()?;
     if status.phase.is_terminal() {

@@ -1,4 +1,4 @@
-//! How many servers are started, and how long they may take.
+//! Limits of the number of servers, and of the time that they may take to start.
 
 use std::time::Duration;
 

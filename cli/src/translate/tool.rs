@@ -2,7 +2,7 @@
 
 use super::tables::Row;
 
-/// How a tool's command lines are read.
+/// The rules by which a tool's command lines are read.
 pub struct Tool {
     pub name: &'static str,
     /// Its tables of options.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use redisbench_testkit::machine::pass;
 
-/// How the proxy slows down what clients send.
+/// The slowing down of clients' requests by the proxy.
 #[derive(Clone, Copy)]
 pub enum Slow {
     /// Everything arrives with this delay, regardless of the amount.

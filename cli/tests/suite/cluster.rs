@@ -42,7 +42,7 @@ struct Script {
     then: Vec<Value>,
     /// The status that a watch delivers once `spec.abort` is true.
     aborted: Option<Value>,
-    /// How an apply is refused.
+    /// The refusal of an apply.
     refusal: Option<Refusal>,
     /// Other objects by path, or how reading and writing them is refused.
     others: Vec<(String, Result<Value, Refusal>)>,
@@ -73,7 +73,7 @@ fn benchmark(status: &Value) -> Value {
     object
 }
 
-/// How a server answers for a path that it does not have.
+/// The answer of a server for a path that it does not have.
 const NO_PATH: &str = "404 page not found";
 
 fn failure(code: u16, message: &str) -> Response {

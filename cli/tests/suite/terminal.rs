@@ -11,7 +11,7 @@ use crate::support::{benchmark, load_generator, program, standalone};
 const TAKES: &str = "\u{1b}[?1049h";
 const GIVES_BACK: &str = "\u{1b}[?1049l";
 const SHOWS_CURSOR: &str = "\u{1b}[?25h";
-/// How every colour of the view begins.
+/// The beginning of every colour of the view.
 const COLOUR: &str = "\u{1b}[38;5;";
 const CTRL_C: &[u8] = b"\x03";
 

@@ -44,7 +44,7 @@ pub struct Hello {
     pub version: String,
 }
 
-/// How a driver connects and what it calls.
+/// The connections and calls of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Configure {
@@ -64,7 +64,7 @@ pub struct Configure {
     /// Calls in flight at most.
     pub callers: u16,
     pub sharing: Sharing,
-    /// How often the library may repeat a call.
+    /// Maximum retries of a call by the library.
     pub retries: u32,
     pub connect_timeout_milliseconds: u64,
     pub response_timeout_milliseconds: u64,
@@ -77,7 +77,7 @@ pub enum Topology {
     Cluster,
 }
 
-/// How calls use a connection: several at a time, or one that holds it until its reply.
+/// The use of a connection by calls: several at a time, or one that holds it until its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sharing {
     Shared,
@@ -101,11 +101,11 @@ pub struct Ready {
     pub connections: u32,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub id: u64,
-    /// When the library was called, on the machine's monotonic clock.
+    /// The time at which the library was called, on the machine's monotonic clock.
     pub called: u64,
     pub completed: u64,
     /// The sum of the reply's checksums, if the call asked for it.
@@ -115,7 +115,7 @@ pub struct Outcome {
     pub result: Result<(), CallError>,
 }
 
-/// How a call failed.
+/// The kind of a call's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The server's error, by its first word.

@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Connections {
     exchange: Arc<Exchange>,
     socket: Arc<Socket>,
-    /// How long the driver may take for Bye.
+    /// The longest time that the driver may take for Bye.
     patience: Duration,
     serving: Mutex<Option<JoinHandle<()>>>,
     /// Its library, version and language.
@@ -224,7 +224,7 @@ async fn serve(exchange: Arc<Exchange>, socket: Arc<Socket>, (mut session, turn)
     }
 }
 
-/// How an exchange ends early.
+/// The early end of an exchange.
 enum Broken {
     /// The driver closed its socket with this many calls in flight.
     Closed(usize),

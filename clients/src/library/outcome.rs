@@ -1,4 +1,4 @@
-//! How a call ends: with a reply or an error.
+//! The outcome of a call: a reply or an error.
 
 /// A reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub struct Reply {
 /// A call that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// When the library was called, on the monotonic clock.
+    /// The time at which the library was called, on the monotonic clock.
     pub called: u64,
-    /// When it returned.
+    /// The time at which it returned.
     pub completed: u64,
     pub reply: Result<Reply, CallError>,
 }

@@ -96,7 +96,7 @@ fn told(error: RedisError) -> String {
     format!("redis-rs: {error}")
 }
 
-/// How to reach one server.
+/// The connection information of one server.
 fn info(setup: &Setup, (host, port): &(String, u16)) -> Result<ConnectionInfo, String> {
     let protocol = if setup.is_resp3() { ProtocolVersion::RESP3 } else { ProtocolVersion::RESP2 };
     let (host, port) = (host.clone(), *port);

@@ -9,7 +9,7 @@ use redisbench_e2e::json::{count, text};
 use redisbench_e2e::{Benchmark, TestNamespace, run_alone};
 use serde_json::{Value, json};
 
-/// How long the API server is unavailable.
+/// The time for which the API server is unavailable.
 const OUTAGE: Duration = Duration::from_secs(30);
 
 /// A run and its state, which must not change.

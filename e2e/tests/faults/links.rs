@@ -9,7 +9,7 @@ use redisbench_e2e::json::count;
 use redisbench_e2e::{Benchmark, run};
 use serde_json::json;
 
-/// How long the link is cut.
+/// The time for which the link is cut.
 const OUTAGE: Duration = Duration::from_secs(30);
 
 #[test]

@@ -22,7 +22,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Interval, interval};
 
 const SECOND: u64 = 1_000_000_000;
-/// How long a server may be out of reach.
+/// The longest time that a server may be out of reach.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Options of a measurement.

@@ -1,4 +1,4 @@
-//! How a shard ends, and the exit codes that the Job's failure policy matches.
+//! The ends of a shard, and the exit codes that the Job's failure policy matches.
 
 use redisbench_wire::FailureReason;
 

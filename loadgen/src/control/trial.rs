@@ -82,7 +82,7 @@ pub enum Action {
     Exit(Exit),
 }
 
-/// How long a process stays without a call, apart from the limits of its plan.
+/// The time for which a process stays without a call, apart from the limits of its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// Without a plan.
@@ -151,11 +151,11 @@ pub struct Trial {
     limits: ProcessLimits,
     /// The full snapshot was served.
     collected: bool,
-    /// When the process exits, once it was told to terminate.
+    /// The time at which the process exits, once it was told to terminate.
     leaves_at: Option<u64>,
     /// The planned end of a load that stopped because no call came. Its result is kept as if the load had gone on.
     unattended_end: u64,
-    /// When the shard first became ready to start, or when it last ceased to be because a connection broke.
+    /// The time at which the shard first became ready to start, or last ceased to be because a connection broke.
     armed_since: Option<u64>,
 }
 

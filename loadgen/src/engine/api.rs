@@ -89,7 +89,7 @@ impl Tls {
 #[derive(Clone, Default)]
 pub struct Handshake {
     pub bytes: Arc<[u8]>,
-    /// How many replies they get.
+    /// The number of replies that they get.
     pub replies: u32,
 }
 

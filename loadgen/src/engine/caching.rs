@@ -23,7 +23,7 @@ const CACHING_YES: &[u8] = b"*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\
 /// A connection's part of the caches.
 #[derive(Debug, Default)]
 struct Tracked {
-    /// How often its entries were dropped together.
+    /// The number of times that its entries were dropped together.
     epoch: u32,
     /// Its entries.
     entries: u32,

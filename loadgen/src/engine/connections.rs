@@ -46,7 +46,7 @@ const STAMPED: usize = 16;
 /// The maximum number of connections sampled, because each costs a system call.
 const SAMPLED: usize = 64;
 
-/// How long servers are given to close connections that were shut down.
+/// The time that servers are given to close connections that were shut down.
 const PARTING: Duration = Duration::from_millis(500);
 
 /// Interval of pings on idle connections, in nanoseconds.
@@ -102,7 +102,7 @@ pub(super) struct Connections {
     lives: Option<Box<Lives>>,
     /// Indices of sampled connections, with TCP's counters when the load was started.
     sampled: Vec<(u32, SendTimes)>,
-    /// How long replies had waited in the kernel when the connections of the finished load were closed.
+    /// The time for which replies had waited in the kernel when the connections of the finished load were closed.
     parting: Option<ReceiveDelay>,
 }
 
@@ -112,7 +112,7 @@ struct Pool {
     members: Vec<u32>,
     /// Those that may have room, the next to use first.
     open: VecDeque<u32>,
-    /// When connections are tried again.
+    /// The times at which connections are tried again.
     retries: Retries,
     /// The server has left the target.
     retired: bool,
@@ -292,7 +292,7 @@ impl Connections {
         self.connecting
     }
 
-    /// How many attempts may begin now.
+    /// The number of attempts that may begin now.
     pub(super) fn free_attempts(&self) -> usize {
         let making = self.all.iter().filter(|connection| connection.link.is_in_the_making());
         AT_ONCE.saturating_sub(making.count())
@@ -599,7 +599,7 @@ impl Connections {
         sys::send_times(self.all.get(index)?.stream.as_ref()?.socket())
     }
 
-    /// How long replies waited in the kernel since the load began. Delays of closed connections are lost.
+    /// The time for which replies waited in the kernel since the load began. Delays of closed connections are lost.
     pub(super) fn receive_delay(&self) -> ReceiveDelay {
         if let Some(parting) = &self.parting {
             return parting.clone();

@@ -1,6 +1,6 @@
-//! How far connections are filled.
+//! The depth to which connections are filled.
 
-/// How far a load fills connections.
+/// The depth to which a load fills connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
     /// The maximum number of commands in flight.

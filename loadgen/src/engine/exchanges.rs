@@ -11,7 +11,7 @@ use crate::workload::Workload;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub request: Request,
-    /// When it was sent.
+    /// The time of its send.
     pub sent: u64,
     /// That of its command, or any other value for a transaction.
     pub reply: Reply,

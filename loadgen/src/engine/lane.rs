@@ -18,7 +18,7 @@ use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
 use crate::workload::Workload;
 
-/// When to ask again if only other requests' outcomes allow one more.
+/// The interval after which to ask again if only other requests' outcomes allow one more, in nanoseconds.
 const SOON: u64 = 1_000_000;
 
 /// A request to send now.
@@ -28,7 +28,7 @@ pub struct Call {
     pub k: u64,
     /// Index into the mix.
     pub operation: u16,
-    /// When it was due; in a closed loop, when it was drawn.
+    /// Its due time; in a closed loop, the time at which it was drawn.
     due: u64,
     period: Period,
     /// The load that it belongs to.
@@ -59,9 +59,9 @@ pub struct Failed<'a> {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// When the library was called.
+    /// The time at which the library was called.
     pub called: u64,
-    /// When it returned.
+    /// The time at which it returned.
     pub completed: u64,
     /// Bytes of the command.
     pub sent_bytes: usize,

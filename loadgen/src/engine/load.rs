@@ -27,7 +27,7 @@ use found::Found;
 use source::{Allowance, Source, Walk};
 use usage::Usage;
 
-/// How a closed loop uses its connections.
+/// The use of connections by a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filling {
     /// Each connection's window is kept full.
@@ -71,12 +71,12 @@ pub(super) struct Load {
     ends: u64,
     /// Measured requests that may still be sent, if the plan limits their number.
     quota: Option<u64>,
-    /// When the quota was used up.
+    /// The time at which the quota was used up.
     dry: Option<u64>,
     /// This worker's share of the quota is zero.
     idle: bool,
     unsent_after: u64,
-    /// When its first request is due.
+    /// The due time of its first request.
     first_due: u64,
     first_send: u64,
     drained: u64,
@@ -98,7 +98,7 @@ pub(super) struct Load {
     connected_before: u128,
     /// Set when the last request was sent.
     found: Option<Found>,
-    /// When the next request is due, if it can be sent then. Open loop only.
+    /// The due time of the next request, if it can be sent then. Open loop only.
     planned: u64,
     /// The delays between the planned time and the worker's turn.
     delays: Delays,
@@ -397,7 +397,7 @@ impl Load {
         self.quota == Some(0) && now >= self.measure_from
     }
 
-    /// When the load next needs attention without an event, and whether it is for a request that is due then.
+    /// The time at which the load next needs attention without an event, and whether it is for a request that is due then.
     pub(super) fn next(&mut self, now: u64) -> (u64, bool) {
         match self.stage {
             Stage::Waiting => return (self.start, false),

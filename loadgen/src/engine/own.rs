@@ -9,10 +9,10 @@ use redisbench_wire::plan::{Operation, TrialPlan};
 use crate::cluster::{Group, SLOTS};
 use crate::workload::{DRAW_SHIFT, Workload};
 
-/// How often a key is drawn.
+/// The number of draws of a key.
 const DRAWS: u64 = 1 << 15;
 
-/// How many requests of each stream are searched for an operation's first key on the nodes, and how many of its own are tried.
+/// The number of each stream's requests that are searched for an operation's first key on the nodes, and of its own that are tried.
 const SEARCHED: u64 = 1 << 20;
 const TRIED: usize = 3;
 

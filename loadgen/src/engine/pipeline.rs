@@ -55,7 +55,7 @@ impl Class {
 pub(super) struct Request {
     /// Its number.
     pub k: u64,
-    /// When it is due; in a closed loop, when it was first sent. Unset while undecided.
+    /// Its due time; in a closed loop, its first send. Unset while undecided.
     pub due: u64,
     /// Index into the mix.
     pub operation: u16,
@@ -63,8 +63,8 @@ pub(super) struct Request {
     pub hops: Hops,
 }
 
-/// How often a request was sent before: redirects followed, counted up to 7, and deferrals, counted up to 15. Between them, whether ASKING
-/// precedes it.
+/// The number of earlier sends of a request: redirects followed, counted up to 7, and deferrals, counted up to 15. Between them, whether
+/// ASKING precedes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hops(u8);
 
@@ -127,7 +127,7 @@ impl Request {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub k: u64,
-    /// When it was due; in a closed loop, when it was drawn.
+    /// Its due time; in a closed loop, the time at which it was drawn.
     pub due: u64,
 }
 
@@ -286,7 +286,7 @@ impl Pipeline {
         Some((request, flight.sent))
     }
 
-    /// When the command that has been in flight longest was sent.
+    /// The send of the command that has been in flight longest.
     pub(super) fn oldest_sent(&self) -> Option<u64> {
         (self.oldest.count > 0).then_some(self.oldest.sent)
     }

@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub server: NodeAddress,
     /// Requests to be sent again after a redirect or a pause, ordered by due time. They are sent before all others.
     pub resends: VecDeque<Resend>,
-    /// When the next of them may be sent.
+    /// The time at which the next of them may be sent.
     turns: Resends,
     /// Requests that found no room.
     pub waiting: VecDeque<Waiting>,
@@ -38,7 +38,7 @@ pub(super) struct Node {
     pub replica: bool,
     /// Has slots that the shard loads, or was redirected to.
     pub used: bool,
-    /// When it last replied without an error in this load; 0 if never.
+    /// The time of its last reply without an error in this load; 0 if never.
     answered: u64,
     /// A request failed there and it has not replied since; see [`outages`].
     pub out: bool,
@@ -48,7 +48,7 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resend {
     pub request: Request,
-    /// When it began to wait.
+    /// The beginning of its wait.
     pub since: u64,
     /// Whether ASKING precedes it.
     pub asking: bool,

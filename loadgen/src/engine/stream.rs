@@ -14,7 +14,7 @@ use crate::sys;
 pub(super) struct Stream {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
-    /// How long the data read had waited in the kernel, if sampled.
+    /// The time for which the data read had waited in the kernel, if sampled.
     delays: Option<Box<Delays>>,
     /// Neither TLS nor delays, so a read is a single system call.
     plain: bool,

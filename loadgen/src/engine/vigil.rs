@@ -1,4 +1,4 @@
-//! When a worker stays awake although it has nothing to do.
+//! The times at which a worker stays awake although it has nothing to do.
 //!
 //! A thread that sleeps until an instant runs some time after it: the timer fires, the processor leaves its idle state, and the scheduler
 //! switches. The same delay follows the arrival of a reply. Over loopback and in fast networks it is as long as the latencies themselves.
@@ -34,11 +34,11 @@ const REST: u64 = 200;
 /// busier than its load.
 const BUSY: u64 = 2;
 
-/// How long it then sleeps between requests, in nanoseconds.
+/// The longest sleep that it then takes between requests, in nanoseconds.
 const BUSY_REST: u64 = 1_000_000_000;
 
-/// How long before or after an instant a worker must be awake so that it misses only one event in `ONE_OF`, in nanoseconds. It adapts: up
-/// by a step after a missed event, otherwise down by `1 / ONE_OF` of a step.
+/// The time before or after an instant for which a worker must be awake so that it misses only one event in `ONE_OF`, in nanoseconds. It
+/// adapts: up by a step after a missed event, otherwise down by `1 / ONE_OF` of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reach<const ONE_OF: u64>(u64);
 
@@ -67,7 +67,7 @@ pub(super) struct Vigil {
     divisor: u64,
     lead: Reach<500>,
     reply: Reach<10>,
-    /// When the latest request was sent, if nothing has arrived since.
+    /// The send of the latest request, if nothing has arrived since.
     sent: Option<u64>,
     /// Time that may be spent awake.
     credit: u64,
@@ -91,7 +91,7 @@ impl Vigil {
         Self { divisor: (SHARE * 1_000_000) / processor.max(1), rests, ..Self::default() }
     }
 
-    /// When to wake up for a request that is due at `due`, seen from `now`.
+    /// The time at which to wake up for a request that is due at `due`, seen from `now`.
     #[inline]
     pub(super) fn before(&self, due: u64, now: u64) -> u64 {
         if now < self.rests { due } else { due.saturating_sub(self.lead.0) }

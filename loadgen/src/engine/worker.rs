@@ -61,7 +61,7 @@ const IDLE_TICK: u64 = 20_000_000;
 /// The shortest tick of a worker whose connections end by time, in nanoseconds.
 const SHORTEST_TICK: u64 = 1_000_000;
 
-/// How a worker waits for its next turn.
+/// The wait of a worker for its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// There is work to do.

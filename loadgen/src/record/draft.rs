@@ -21,7 +21,7 @@ const FINE: usize = 32;
 pub struct Draft {
     /// The first second to report.
     from: u32,
-    /// How often it was begun again.
+    /// The number of times that it was begun again.
     restarts: u32,
     /// The second in which it was begun.
     second: u32,

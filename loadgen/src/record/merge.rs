@@ -52,7 +52,7 @@ pub struct WorkerReport {
     pub waited_for_room: u64,
     /// Requests in flight times nanoseconds, in a closed loop.
     pub in_flight: u128,
-    /// How long replies waited in the kernel.
+    /// The time for which replies waited in the kernel.
     pub receive_delay: ReceiveDelay,
     /// Limits on sending, from the sampled connections.
     pub sending: Sending,

@@ -45,13 +45,13 @@ impl Latencies {
 #[derive(Clone, Debug)]
 pub(super) struct Seconds {
     pub(super) start: u64,
-    /// When the current second ends; `u64::MAX` until the start is known.
+    /// The end of the current second; `u64::MAX` until the start is known.
     pub(super) ends: u64,
     /// The current second.
     pub(super) second: u32,
     /// The totals when it began.
     pub(super) before: Totals,
-    /// How many spans of one length are kept.
+    /// The number of spans of one length that are kept.
     pub(super) kept: usize,
     pub(super) history: History,
 }

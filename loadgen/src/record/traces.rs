@@ -16,11 +16,11 @@ pub struct Span {
     pub operation: u16,
     /// Index of the node that replied. `None` if only the client library knows.
     pub node: Option<u32>,
-    /// When it was due; in a closed loop, when it was first sent.
+    /// Its due time; in a closed loop, its first send.
     pub due: u64,
-    /// When it was sent for the last time. `None` if it failed elsewhere than in its reply.
+    /// The time of its last send. `None` if it failed elsewhere than in its reply.
     pub sent: Option<u64>,
-    /// When its outcome was known.
+    /// The time at which its outcome was known.
     pub ended: u64,
     pub redirects: u8,
     /// The kind of error that ended it.

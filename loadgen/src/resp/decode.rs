@@ -14,7 +14,7 @@ const BULK_BYTES: u64 = 1 << 40;
 /// The maximum number of pending elements of a reply, at any nesting.
 const ELEMENTS: u64 = 1 << 40;
 
-/// How much of an error's text is kept, in bytes.
+/// The part of an error's text that is kept, in bytes.
 const ERROR_BYTES: usize = 256;
 
 /// The outcome of one complete reply.

@@ -34,7 +34,7 @@ impl Constant {
         }
     }
 
-    /// How many requests of the benchmark are due at or before `latest`.
+    /// The number of requests of the benchmark that are due at or before `latest`.
     pub(super) fn count_until(&self, latest: u64) -> u64 {
         // k*SECOND/rate <= latest, rounded down, is k*SECOND < (latest + 1)*rate.
         let below = (u128::from(latest) + 1) * u128::from(self.rate);

@@ -17,11 +17,11 @@ pub(super) struct Poisson {
     gaps: Stream,
     step: u64,
     present: Point,
-    /// How far slots were counted beyond the current one: the first point not yet passed, and the time up to which slots were passed. It
-    /// avoids walking the whole backlog again for each snapshot. Two entries, because a snapshot asks for two times: now, and the end of
-    /// the warm-up.
+    /// Counts of slots beyond the current one: the first point not yet passed, and the time up to which slots were passed. It avoids
+    /// walking the whole backlog again for each snapshot. Two entries, because a snapshot asks for two times: now, and the end of the
+    /// warm-up.
     ahead: Cell<[(Point, u64); 2]>,
-    /// How many slots were walked to count a backlog.
+    /// The number of slots that were walked to count a backlog.
     #[cfg(test)]
     walked: Cell<u64>,
 }
@@ -54,13 +54,13 @@ impl Poisson {
         self.present = self.after(self.present);
     }
 
-    /// When the current request is due, in nanoseconds after the start.
+    /// The due time of the current request, in nanoseconds after the start.
     #[inline]
     pub(super) fn time(&self) -> u64 {
         self.time_of(self.present)
     }
 
-    /// How many slots from the current one on are due at or before `latest`.
+    /// The number of slots from the current one on that are due at or before `latest`.
     pub(super) fn slots_until(&self, latest: u64) -> u64 {
         let mut ahead = self.ahead.get();
         ahead.sort_unstable_by_key(|(point, _)| point.k);

@@ -49,7 +49,7 @@ impl Replay {
         (!self.repeats).then_some(self.count)
     }
 
-    /// How many requests from the current one on are before request `k`.
+    /// The number of requests from the current one on that are before request `k`.
     pub(super) fn count_before(&self, k: u64) -> u64 {
         let length = self.own.len() as u64;
         let (rounds, rest) = match (k / self.count.max(1), k % self.count.max(1)) {

@@ -45,17 +45,17 @@ impl Replayed {
         Some(Self { replay: replay.clone(), due })
     }
 
-    /// When the current request is due, in nanoseconds after the start; `None` after the last one.
+    /// The due time of the current request, in nanoseconds after the start; `None` after the last one.
     pub(super) fn time(&self) -> Option<u64> {
         self.replay.peek().map(|k| self.due.of(k))
     }
 
-    /// How many slots from the current one on are due at or before `latest`.
+    /// The number of slots from the current one on that are due at or before `latest`.
     pub(super) fn count_until(&self, latest: u64) -> u64 {
         self.replay.count_before(self.due.count_before(latest.saturating_add(1)))
     }
 
-    /// When a repetition would begin that there is not.
+    /// The beginning of the repetition after the last one, which is not replayed.
     pub(super) fn end(&self) -> Option<u64> {
         self.replay.count().map(|count| self.due.of(count))
     }

@@ -34,7 +34,7 @@ impl Seat {
         lane / self.step().max(1)
     }
 
-    /// How many of the shard's `count` local requests from `first` on are this worker's.
+    /// The number of the shard's `count` local requests from `first` on that are this worker's.
     pub fn share(self, first: u64, count: u64) -> u64 {
         let workers = u64::from(self.workers);
         // The offset of this worker's first request from `first`.

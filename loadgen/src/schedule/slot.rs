@@ -5,6 +5,6 @@
 pub struct Slot {
     /// The request.
     pub k: u64,
-    /// When it is due, on the clock of the start.
+    /// Its due time, on the clock of the start.
     pub due: u64,
 }

@@ -12,7 +12,7 @@ pub(super) trait Single {
     /// The current slot.
     fn slot(&self) -> Slot;
     fn take(&mut self);
-    /// How many slots from the current one on are due before `end`.
+    /// The number of slots from the current one on that are due before `end`.
     fn count_before(&self, end: u64) -> u64;
 }
 
@@ -73,7 +73,7 @@ impl<S: Single> Streams<S> {
         self.next = self.first_due();
     }
 
-    /// How many slots from the current one on are due before `end`.
+    /// The number of slots from the current one on that are due before `end`.
     pub(super) fn due_before(&self, end: u64) -> u64 {
         self.members.iter().fold(0, |sum, member| sum.saturating_add(member.schedule.count_before(end)))
     }

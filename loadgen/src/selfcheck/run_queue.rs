@@ -1,4 +1,4 @@
-//! How long a thread ran, and how long it was runnable without a processor.
+//! The times for which a thread ran, and was runnable without a processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

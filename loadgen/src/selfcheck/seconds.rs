@@ -1,4 +1,4 @@
-//! How short of processor time the workers were in each second since the start instant. Pure: times are clock readings.
+//! The workers' shortage of processor time in each second since the start instant. Pure: times are clock readings.
 
 use redisbench_wire::strain::{Shares, Strain};
 
@@ -67,7 +67,7 @@ impl Sample {
 /// The seconds of a load so far.
 #[derive(Debug)]
 pub(super) struct Seconds {
-    /// When the next second begins. The first one begins at the start instant.
+    /// The beginning of the next second. The first one begins at the start instant.
     border: u64,
     /// The counters at the beginning of the present second; `None` before the start.
     began: Option<Sample>,
@@ -81,7 +81,7 @@ impl Seconds {
         Self { border: start, began: None, last: first, strain: Strain::default() }
     }
 
-    /// When to take the next sample. The closer it is taken, the less is attributed to the neighbouring second.
+    /// The time of the next sample. The closer it is taken, the less is attributed to the neighbouring second.
     pub(super) fn border(&self) -> u64 {
         self.border
     }

@@ -1,4 +1,4 @@
-//! How the servers of the target are accessed.
+//! Access to the servers of the target.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

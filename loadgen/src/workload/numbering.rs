@@ -25,7 +25,7 @@ pub(super) struct Numbering {
     pub turns: Option<Turns>,
     /// Whether each seat counts only its own requests. Its number stays in the upper bits.
     pub per_seat: bool,
-    /// How many streams requests belong to in turns, at least 1. Each counts its own, and those of the mix count together.
+    /// The number of streams to which requests belong in turns, at least 1. Each counts its own, and those of the mix count together.
     pub streams: u64,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Turns {
     pub period: u64,
     /// The first of them that belongs to this operation.
     pub first: u64,
-    /// How many of them belong to this operation.
+    /// The number of them that belong to this operation.
     pub count: u64,
     /// In a closed loop, the number of its requests that take every key once.
     pub walk: Option<u64>,
 }
 
 impl Turns {
-    /// How many requests of the operation precede request `k`, which belongs to it.
+    /// The number of the operation's requests before request `k`, which belongs to it.
     fn ordinal(self, k: u64) -> u64 {
         let (k, begin) = match self.walk {
             None => (k, 0),

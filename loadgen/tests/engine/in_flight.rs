@@ -12,7 +12,8 @@ use crate::harness::{SECOND, operation, plan, run};
 
 const REQUEST: &[u8] = b"*2\r\n$3\r\nGET\r\n$7\r\nkey:000\r\n";
 
-/// How long the server waits for more requests before it replies to one. A slow client makes it count fewer in flight, never more.
+/// The time for which the server waits for more requests before it replies to one. A slow client makes it count fewer in flight, never
+/// more.
 const QUIET: Duration = Duration::from_millis(2);
 
 /// One connection's counts.

@@ -1,4 +1,5 @@
-//! When a target counts as unavailable: from the first request without an answer to the next success, with and without verification.
+//! The time in which a target counts as unavailable: from the first request without an answer to the next success, with and without
+//! verification.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_loadgen::engine::EngineEvent;

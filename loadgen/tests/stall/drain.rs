@@ -22,7 +22,7 @@ pub struct Drain {
     pub start: u64,
     /// Time between due times.
     pub gap: u64,
-    /// When the server stopped and continued.
+    /// The times at which the server stopped and continued.
     pub stop: (u64, u64),
     /// From the end of the stop until the backlog was gone.
     pub samples: Vec<Sample>,
@@ -39,7 +39,7 @@ impl Drain {
         (self.stop.0 - self.start) as f64 / self.gap as f64
     }
 
-    /// When the oldest `count` of the backlog were answered, and the sampling interval around that time.
+    /// The time at which the oldest `count` of the backlog were answered, and the sampling interval around it.
     fn answered(&self, count: f64) -> (f64, f64) {
         let wanted = self.before() + count;
         let (mut time, mut answered) = (self.stop.1 as f64, self.before());

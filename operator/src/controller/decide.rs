@@ -20,7 +20,7 @@ use super::observed::{Observed, has_started};
 use super::status::is_urgent;
 use crate::tasks::{Ended, TaskView};
 
-/// How often a waiting run looks for the other benchmark of its comparison.
+/// The interval at which a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The minimum interval between writes of the status for new numbers only.

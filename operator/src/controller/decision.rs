@@ -18,7 +18,7 @@ pub struct Decision {
     /// Actions that require the status to be durable.
     pub after: Vec<Action>,
     pub notices: Vec<Notice>,
-    /// When to reconcile again at the latest.
+    /// The longest time until the next reconciliation.
     pub requeue: Option<Duration>,
 }
 

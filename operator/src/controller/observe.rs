@@ -31,7 +31,7 @@ use crate::tasks::{ConductTask, TaskRegistry};
 
 pub(super) use pods::strip;
 
-/// How long the caches may take to fill.
+/// The longest time that the caches may take to fill.
 const FILL: Duration = Duration::from_secs(30);
 /// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(5);

@@ -23,7 +23,7 @@ pub(super) fn throttled<E>(
 struct Throttle<S> {
     requests: S,
     interval: Duration,
-    /// When the interval of each benchmark ends, in this order: all intervals have the same length.
+    /// The ends of the benchmarks' intervals, in this order: all intervals have the same length.
     ends: VecDeque<(Instant, ObjectRef<Guarded>)>,
     /// Whether a benchmark was requested again within its interval.
     again: HashMap<ObjectRef<Guarded>, bool>,

@@ -57,7 +57,7 @@ pub struct Subject {
     pub of: Of,
     /// The values of the labels of `of`.
     pub labels: Arc<[String]>,
-    /// When its counters began, in seconds since the Unix epoch.
+    /// The beginning of its counters, in seconds since the Unix epoch.
     pub created: Option<f64>,
 }
 

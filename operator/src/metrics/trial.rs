@@ -121,7 +121,7 @@ fn verification(found: &VerificationCounts) -> [(&'static str, u64); 6] {
 #[derive(Clone, Debug, Default)]
 pub struct TrialSample {
     pub setting: Setting,
-    /// When all shards began together, in seconds since the Unix epoch.
+    /// The common start of all shards, in seconds since the Unix epoch.
     pub started: Option<f64>,
     /// Requests, rate, response time and verdict, which an older trial keeps.
     always: Samples,

@@ -63,7 +63,7 @@ pub struct Measured {
     pub scheduled_per_second: f64,
     /// The rate of successful completions over the same window.
     pub achieved_per_second: f64,
-    /// How requests were distributed in time.
+    /// The distribution of requests in time.
     pub arrivals: Arrivals,
     /// The objective's quantile of response time, if it has one.
     pub quantile: Option<Observed>,
@@ -108,7 +108,7 @@ pub enum Unusable {
     NoQuantile,
 }
 
-/// How the requests of a step are distributed in time.
+/// The distribution of a step's requests in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
     /// Evenly: the rate determines their number.

@@ -169,7 +169,7 @@ fn every_search_ends() {
     }
 }
 
-/// How a simulated target responds.
+/// The behavior of a simulated target.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     /// Its capacity varies normally from trial to trial with this deviation; neighbouring trials correlate.

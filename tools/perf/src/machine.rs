@@ -49,7 +49,7 @@ impl Machine {
         format!("# {title}\n\n{}\n", self.measured(bench, target))
     }
 
-    /// When `make target` has measured, and on what.
+    /// The date and the machine of a measurement by `make target`.
     pub fn measured(&self, bench: &Bench, target: &str) -> String {
         let length = if (bench.length - 1.0).abs() < f64::EPSILON {
             String::new()

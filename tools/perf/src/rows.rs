@@ -262,7 +262,7 @@ fn large_values(bench: &Bench, operation: &'static str, mebibytes: u32) -> anyho
     Ok(measured)
 }
 
-/// How much later requests are sent with ten live snapshots per second than without, in microseconds: p99.99, and the longest.
+/// The delay of requests with ten live snapshots per second against none, in microseconds: p99.99, and the longest.
 fn with_snapshots(bench: &Bench) -> anyhow::Result<[Measured; 2]> {
     const RATE: u64 = 20_000;
     const FIGURES: [&str; 2] = ["p99.99", "longest"];

@@ -115,7 +115,7 @@ pub fn until(time: Instant) {
 pub struct Watch(pub redis::Connection);
 
 impl Watch {
-    /// How many GETs the server has executed.
+    /// The number of GETs that the server has executed.
     pub fn answered(&mut self) -> anyhow::Result<u64> {
         let text: String =
             redis::cmd("INFO").arg("commandstats").query(&mut self.0).context("failed to get redis-server's counts")?;

@@ -97,7 +97,7 @@ fn stop(server: &RedisServer, run: &mut Running) -> anyhow::Result<(Samples, Opt
     Ok((opened, back(&answered, 0.9 * rate)))
 }
 
-/// How many connections this machine has begun to open. The server cannot count those that it did not accept.
+/// The number of connections that this machine has begun to open. The server cannot count those that it did not accept.
 fn active_opens() -> anyhow::Result<u64> {
     let text = std::fs::read_to_string("/proc/net/snmp").context("failed to read the kernel's counts")?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
@@ -116,8 +116,8 @@ fn peak(samples: &[(f64, u64)]) -> u64 {
     most.max().unwrap_or(0)
 }
 
-/// When `rate` was reached and kept: the end of the first of two adjacent windows. What connections that are closed now had sent before is
-/// executed at once, and is no load.
+/// The time at which `rate` was reached and kept: the end of the first of two adjacent windows. What connections that are closed now had
+/// sent before is executed at once, and is no load.
 fn back(samples: &[(f64, u64)], rate: f64) -> Option<f64> {
     let window = |begin: usize| {
         let (from, before) = samples[begin];

@@ -80,7 +80,7 @@ pub struct Ended {
     pub seconds_to_armed: f64,
     /// None of a deleted benchmark.
     pub seconds_to_result: Option<f64>,
-    /// How the result differs from the truth.
+    /// The differences of the result from the truth.
     pub differences: Vec<String>,
     /// From the abort or the deletion until the last shard stopped, of those that can be reached.
     pub seconds_to_stop: Option<f64>,
@@ -192,7 +192,7 @@ fn reachable(shape: Shape, disturbed: &Disturbed) -> usize {
     shape.shards as usize - disturbed.cut_off.len()
 }
 
-/// When the load of each of these was stopped.
+/// The time at which the load of each of these was stopped.
 fn stops(truth: &Truth, disturbed: &Disturbed) -> impl Iterator<Item = u64> {
     truth.aborts.iter().filter(move |(shard, _)| !disturbed.cut_off.contains_key(*shard)).map(|(_, at)| *at)
 }

@@ -17,13 +17,13 @@ use crate::load::Load;
 /// The truth about a run, by the machine's monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// When the last shard was ready.
+    /// The time at which the last shard was ready.
     pub ready_at: u64,
     /// The start instants, as the shards accepted them.
     pub starts: BTreeMap<u32, u64>,
-    /// When each shard's load ended.
+    /// The end of each shard's load.
     pub ends: BTreeMap<u32, u64>,
-    /// When the load of each shard was first stopped, by a call or by the end of its container.
+    /// The time at which the load of each shard was first stopped, by a call or by the end of its container.
     pub aborts: BTreeMap<u32, u64>,
     /// Measured requests of each shard whose load has ended.
     pub measured: BTreeMap<u32, u64>,

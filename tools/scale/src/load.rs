@@ -73,7 +73,7 @@ impl Load {
         (self.sent(within.start..at), self.sent(at..within.end))
     }
 
-    /// How often each latency occurs among the requests of `operation` in `range`.
+    /// The frequency of each latency among the requests of `operation` in `range`.
     fn latencies(&self, range: &Range<u64>, operation: u64) -> impl Iterator<Item = (u64, u64)> {
         let of = |request: u64| (request + self.operations() - 1 - operation) / self.operations();
         let (from, to) = (of(range.start), of(range.end));

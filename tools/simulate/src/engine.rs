@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// When the last request is due.
+    /// The due time of the last request.
     pub fn planned_end(&self) -> u64 {
         self.start.start_nanoseconds + self.warmup + self.measured()
     }

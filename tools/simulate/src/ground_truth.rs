@@ -40,7 +40,7 @@ pub struct Run {
     pub epoch: u64,
     /// The last epoch in the status in each trial.
     pub epochs: BTreeMap<u64, u64>,
-    /// How often its conductors panicked.
+    /// The number of panics of its conductors.
     pub panics: u64,
     /// The epoch under which shards were released.
     pub released: Option<u64>,
@@ -53,7 +53,7 @@ pub struct GroundTruth {
     /// Writes to the API server that changed something, and events.
     pub writes: u64,
     pub calls: u64,
-    /// How often noteworthy events happened.
+    /// The numbers of noteworthy events.
     pub events: Counts,
 }
 

@@ -34,7 +34,7 @@ use crate::world::{World, lock};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub violation: Option<String>,
-    /// How the benchmark ended: its phase, and the verdict if there is one. `Deleted` if it was deleted.
+    /// The outcome of the benchmark: its phase, and the verdict if there is one. `Deleted` if it was deleted.
     pub ending: String,
     /// All events, one line each, if traced.
     pub trace: Vec<String>,

@@ -32,7 +32,7 @@ pub struct Scenario {
     pub preload: bool,
     pub prepare_seconds: u64,
     pub collect_seconds: u64,
-    /// How long a shard under load waits for a call.
+    /// The time for which a shard under load waits for a call.
     pub unattended_seconds: u64,
     pub network: Network,
     pub api: ApiTemper,
@@ -129,7 +129,7 @@ impl Halt {
     }
 }
 
-/// How long a trigger waits for its moment.
+/// The time for which a trigger waits for its moment.
 pub const WATCHFUL: Duration = Duration::from_secs(15);
 
 fn pick<T: Copy>(rng: &mut StdRng, of: &[T]) -> T {

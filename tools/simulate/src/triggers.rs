@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// How a start is lost, if it is.
+    /// The way in which a start is lost, if it is.
     pub fn lose_start(&self, address: IpAddr, attempt: Try) -> Option<Way> {
         let shard = lock(&self.processes).get(&address)?.shard;
         let mut triggers = lock(&self.triggers);

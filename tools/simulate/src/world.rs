@@ -46,7 +46,7 @@ pub struct Weather {
     cut: Vec<IpAddr>,
     /// Whether the API server is unavailable.
     pub api_away: bool,
-    /// How often watches broke, and until when they stay broken.
+    /// The number of breaks of watches, and the time until which they stay broken.
     pub breaks: u64,
     broken_until: Duration,
 }
@@ -185,7 +185,7 @@ impl Freezer {
         self.frozen.store(true, Ordering::Relaxed);
     }
 
-    /// How often it continued after being frozen.
+    /// The number of times that it continued after being frozen.
     pub fn thaws(&self) -> u64 {
         self.thaws.load(Ordering::Relaxed)
     }

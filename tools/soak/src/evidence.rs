@@ -22,7 +22,7 @@ pub struct Injection {
     pub after: Duration,
     /// The time of day, in nanoseconds since the Unix epoch.
     pub at: u64,
-    /// When it was undone, in the same unit. None if it was not, or if there was nothing to undo.
+    /// The time at which it was undone, in the same unit. None if it was not, or if there was nothing to undo.
     pub undone: Option<u64>,
     /// Whether its target still existed.
     pub hit: bool,

@@ -31,7 +31,7 @@ pub struct Scenario {
     pub request_timeout: Duration,
     pub prepare: Duration,
     pub collect: Duration,
-    /// How far each shard's monotonic clock is ahead of the conductor's, in seconds. Empty without time namespaces.
+    /// The lead of each shard's monotonic clock over the conductor's, in seconds. Empty without time namespaces.
     pub clocks: Vec<u64>,
     /// Whether the output for the result is a full disk.
     pub full_disk: bool,

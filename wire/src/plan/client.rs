@@ -10,13 +10,13 @@ pub struct Client {
     pub name: String,
     /// The library.
     pub library: Library,
-    /// How callers get a connection.
+    /// The connections that callers use.
     pub pool: Pool,
     /// Threads of each shard, at least 1.
     pub threads: u32,
-    /// How these threads share the work.
+    /// The sharing of work among these threads.
     pub runtime: Runtime,
-    /// How often the library sends a request again after a failure, if it can: redis-rs in a cluster, fred, and drivers.
+    /// Maximum retries of a failed request by the library, if it can retry: redis-rs in a cluster, fred, and drivers.
     pub retries: u32,
 }
 
@@ -58,7 +58,7 @@ pub enum RedisRsConnection {
     Cluster,
 }
 
-/// How callers get a connection.
+/// The connections that callers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pool {
     /// In turn; several calls may use one at a time.
@@ -71,7 +71,7 @@ pub enum Pool {
     Deadpool,
 }
 
-/// How threads share the work of a client.
+/// The sharing of a client's work among threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Runtime {

@@ -1,4 +1,4 @@
-//! How requests are generated, and how the load ends.
+//! The generation of requests, and the end of the load.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ pub enum PipelineMode {
     Batch,
 }
 
-/// When a connection is closed and made again while a load runs.
+/// The time after which a connection is closed and made again while a load runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifetime {
     /// The length of a connection's life.
     pub limit: LifetimeLimit,
-    /// How the ends of the first lives are distributed.
+    /// The distribution of the ends of the first lives.
     pub spread: LifetimeSpread,
 }
 
@@ -39,7 +39,7 @@ pub enum LifetimeLimit {
     },
 }
 
-/// How the ends of connections' lives are distributed.
+/// The distribution of the ends of connections' lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LifetimeSpread {
@@ -50,7 +50,7 @@ pub enum LifetimeSpread {
     Together,
 }
 
-/// How requests are generated.
+/// The generation of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Load {
@@ -65,7 +65,7 @@ pub enum Load {
         rate_per_second: u64,
         /// This rate after the warm-up, one stage after the other.
         stages: Vec<RateStage>,
-        /// How requests are distributed in time.
+        /// The distribution of requests in time.
         arrival: Arrival,
         /// Due times are rounded up to this grid; 0 is exact.
         pacing_grid_nanoseconds: u64,

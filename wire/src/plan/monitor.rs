@@ -6,7 +6,7 @@ use super::refused::{BLOCKING, BLOCKING_IF, COMMANDS, OF_THE_CONNECTION, SUBCOMM
 use super::workload::Operation;
 use crate::limits;
 
-/// How far the recording machine's clock may be ahead, in microseconds.
+/// The most that the recording machine's clock may be ahead, in microseconds.
 const AHEAD: u64 = 3_600_000_000;
 
 /// The longest name of a command.

@@ -18,7 +18,7 @@ pub struct Recorded {
 /// One command of a recording.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedCommand {
-    /// When it was executed, counted from the first command.
+    /// The time of its execution, counted from the first command.
     pub after_nanoseconds: u64,
     /// Its index in [`Recorded::operations`].
     pub operation: u16,
@@ -52,7 +52,7 @@ impl Recorded {
         self.left_out
     }
 
-    /// When a repetition begins, counted from the first command: a mean interval after the last one. A second if all have one time.
+    /// The beginning of a repetition, counted from the first command: a mean interval after the last one. A second if all have one time.
     pub fn period_nanoseconds(&self) -> u64 {
         let span = self.commands.last().map_or(0, |last| last.after_nanoseconds);
         let intervals = self.commands.len().saturating_sub(1) as u64;

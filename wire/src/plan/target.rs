@@ -21,7 +21,7 @@ pub struct Target {
     /// Which servers of a cluster get reads.
     #[serde(default)]
     pub read_from: ReadFrom,
-    /// How requests are distributed over a pool.
+    /// The distribution of requests over a pool.
     #[serde(default)]
     pub distribution: Distribution,
     /// The name of the primary in the sentinels' configuration. None without sentinels.
@@ -46,11 +46,11 @@ pub struct Sentinels {
     /// Whether sentinels have credentials of their own, in [`Target::sentinel_folder`]. If not, a sentinel that requires a password gets
     /// that of the servers.
     pub authenticate: bool,
-    /// How to connect to sentinels.
+    /// The transport to sentinels.
     pub transport: Transport,
 }
 
-/// How to connect to sentinels.
+/// The transport to sentinels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// Like the servers.
@@ -118,7 +118,7 @@ pub enum ReadFrom {
     PreferReplica,
 }
 
-/// How requests are distributed over the servers of a pool.
+/// The distribution of requests over the servers of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Distribution {

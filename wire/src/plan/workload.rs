@@ -196,7 +196,7 @@ pub struct Keys {
     /// The number is padded with zeros to this many digits. 0 pads to the digits of the largest number, so that all keys have the same
     /// length.
     pub width: u32,
-    /// How a request selects its key; with tags, its key among those of its tag.
+    /// The selection of a request's key; with tags, of its key among those of its tag.
     pub pattern: KeyPattern,
     /// The hash tags of the keys, if they have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,7 +225,7 @@ pub struct HotTags {
     pub percent_millionths: u32,
 }
 
-/// How request k selects one of the keys 0..count.
+/// The selection of one of the keys 0..count by request k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all_fields = "camelCase")]
 pub enum KeyPattern {

@@ -88,7 +88,7 @@ struct Rig {
     presence: Vec<ShardPresence>,
     progress: Progress,
     lie: Option<Lie>,
-    /// How far the conductor's wall clock is behind.
+    /// The lag of the conductor's wall clock.
     behind: Duration,
     control: Control,
     machine: Option<Machine>,

@@ -31,7 +31,7 @@ pub fn rig(count: u32) -> Rig {
     rig
 }
 
-/// When each shard was to begin its probe, after its start.
+/// The ordered beginning of each shard's probe, after its start.
 fn asked(rig: &Rig, count: u32) -> Vec<Option<u64>> {
     (0..count).map(|shard| rig.shards.shard(shard).probed_after).collect()
 }

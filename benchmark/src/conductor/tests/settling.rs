@@ -11,7 +11,7 @@ fn rig(count: u32) -> Rig {
     rig
 }
 
-/// When each shard began to measure, after its start.
+/// The beginning of each shard's measurement, after its start.
 fn begun(outcome: &Outcome) -> Vec<Duration> {
     let windows = outcome.shards.iter().map(|shard| shard.snapshot.as_ref().unwrap().window);
     windows.map(|window| Duration::from_nanos(window.measure_from_nanoseconds - window.start_nanoseconds)).collect()

@@ -1,4 +1,4 @@
-//! How a shard answers calls.
+//! The answers of a shard to calls.
 
 use redisbench_wire::{Refusal, RefusalCode, ShardState};
 use tracing::info;

@@ -7,8 +7,8 @@ use redisbench_wire::{ProbeState, ShardFailure};
 use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_preload};
 use crate::control::exit::Exit;
 
-/// How long an obstacle may last before the shard was first armed. Long enough for a server that is starting, short enough to report a
-/// mistake in the manifest within a minute.
+/// The longest time that an obstacle may last before the shard was first armed. Long enough for a server that is starting, short enough to
+/// report a mistake in the manifest within a minute.
 pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
 
 /// The name of the limit that turns a lasting obstacle into a failure.
@@ -122,7 +122,7 @@ impl Trial {
         self.limit().map(|(deadline, _)| deadline)
     }
 
-    /// When the load must have ended, if it was started.
+    /// The time by which the load must have ended, if it was started.
     fn end(&self) -> Option<u64> {
         let (plan, _) = self.plan.as_ref()?;
         Some(self.accepted?.start_nanoseconds.saturating_add(plan.limits.trial_nanoseconds))

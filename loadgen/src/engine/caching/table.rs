@@ -5,11 +5,11 @@
 pub(super) struct Entry {
     /// Hash of key and operation; 0 in a free place.
     pub hash: u64,
-    /// When the reply arrived.
+    /// The arrival of the reply.
     pub at: u64,
     /// The connection that the servers report its invalidation to.
     pub owner: u32,
-    /// How often that connection was emptied before, with [`USED`] and [`RECENT`] in the lowest bits.
+    /// The number of times that connection was emptied before, with [`USED`] and [`RECENT`] in the lowest bits.
     state: u32,
 }
 

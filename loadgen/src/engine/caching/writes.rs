@@ -10,12 +10,12 @@ const KEPT: usize = 4;
 struct Writes {
     /// Of the key.
     hash: u64,
-    /// When they were sent; 0 for none.
+    /// The times of their sends; 0 for none.
     sent: [u64; KEPT],
     by: [u32; KEPT],
     /// The place of the next one.
     next: u8,
-    /// When the latest acknowledged one was sent.
+    /// The time at which the latest acknowledged one was sent.
     acknowledged: u64,
 }
 

@@ -51,11 +51,11 @@ pub(crate) struct Connection {
     /// Consecutive failures, for the backoff.
     pub(super) failures: u32,
     pub(super) stream: Option<Stream>,
-    /// When it ends, if connections have a lifetime and a load runs.
+    /// Its end, if connections have a lifetime and a load runs.
     pub life: Option<Life>,
-    /// When its making began.
+    /// The beginning of its making.
     pub(super) began: u64,
-    /// When its TLS handshake began, and how long that took; only if connections have a lifetime.
+    /// The beginning and the length of its TLS handshake; only if connections have a lifetime.
     pub(super) tls_handshake: Option<(u64, u64)>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
@@ -110,7 +110,7 @@ impl Connection {
         self.link
     }
 
-    /// When the oldest command in flight was sent, if the connection is ready.
+    /// The send of the oldest command in flight, if the connection is ready.
     pub(crate) fn oldest_sent(&self) -> Option<u64> {
         self.pipeline.oldest_sent().filter(|_| self.link == Link::Ready)
     }
@@ -124,7 +124,7 @@ impl Connection {
         self.stream.as_mut()
     }
 
-    /// How many more commands fit.
+    /// The number of commands that still fit.
     #[inline]
     pub(crate) fn room(&self, Depth { window, batch }: Depth) -> usize {
         if self.link != Link::Ready || self.blocked {
@@ -144,8 +144,8 @@ impl Connection {
         self.life.is_some_and(|life| life.is_over()) && self.is_at_rest()
     }
 
-    /// How many of `room` commands the current batch of `size` may still take. The next batch begins when the pipeline is empty. A large
-    /// batch takes several sends.
+    /// The number of `room` commands that the current batch of `size` may still take. The next batch begins when the pipeline is empty. A
+    /// large batch takes several sends.
     pub(crate) fn of_batch(&mut self, room: usize, size: usize) -> usize {
         if self.pipeline.is_empty() {
             self.batch_left = size as u32;

@@ -9,12 +9,12 @@ use crate::record::ChurnCounts;
 pub(crate) struct Life {
     /// Requests that it may still send.
     left: u32,
-    /// When it ends at the latest.
+    /// Its latest end.
     ends: u64,
 }
 
 impl Life {
-    /// How many of `room` requests may be staged beside `staged` ones.
+    /// The number of `room` requests that may be staged beside `staged` ones.
     #[cold]
     pub(super) fn room(&self, room: usize, staged: usize) -> usize {
         room.min((self.left as usize).saturating_sub(staged))
@@ -45,7 +45,7 @@ pub(super) struct Lives {
     lifetime: Lifetime,
     /// This worker's place among all of the benchmark, and their number.
     seat: (u64, u64),
-    /// When the load began; none if connections live for ever, because no load runs.
+    /// The beginning of the load; none if connections live for ever, because no load runs.
     since: Option<u64>,
     pub counts: ChurnCounts,
 }

@@ -1,4 +1,4 @@
-//! When a worker may begin its next connection.
+//! The time at which a worker may begin its next connection.
 
 use crate::schedule::Seat;
 

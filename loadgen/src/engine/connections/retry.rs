@@ -1,4 +1,4 @@
-//! When a worker tries again to connect to a server, so that all workers of a benchmark together keep a bound per server.
+//! Retries of a worker's connections to a server. All workers of a benchmark together keep a bound per server.
 //!
 //! While a worker has no connection to a server, one attempt at a time looks for it: a scout. The other connections follow its success.
 //! Each worker has turns of its own for both. They are spread evenly over the interval of a turn, so a failure that all workers notice at
@@ -65,7 +65,7 @@ pub(super) struct Retries {
     following: Turns,
     /// The worker has no connection to the server.
     down: bool,
-    /// When the scout without an outcome began.
+    /// The beginning of the scout without an outcome.
     scouting: Option<u64>,
 }
 
@@ -128,12 +128,12 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1000 * MILLISECOND;
-    /// When the server goes, and when it is back.
+    /// The times at which the server goes, and is back.
     const GONE: u64 = 77 * SECOND + 123_456_789;
     const BACK: u64 = GONE + 10 * SECOND;
     const CONNECTIONS: usize = 50;
 
-    /// How a server treats attempts while it is down.
+    /// The treatment of attempts by a server that is down.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum While {
         Refusing,

@@ -233,7 +233,7 @@ impl Load {
         recording.filled(self.period_of(request.due), request.operation, is_error);
     }
 
-    /// How many of `staged` undecided requests may be sent as `class`, if not all of them.
+    /// The number of `staged` undecided requests that may be sent as `class`, if not all of them.
     #[inline]
     pub(crate) fn limit(&self, class: Option<Class>, staged: usize) -> Option<usize> {
         match (class, self.quota) {
@@ -273,7 +273,7 @@ impl Load {
         }
     }
 
-    /// How many of `room` requests a closed loop may draw so that its `ready` connections have no more than their windows.
+    /// The number of `room` requests that a closed loop may draw so that its `ready` connections have no more than their windows.
     #[cold]
     pub(crate) fn room_left(&self, room: usize, ready: usize) -> usize {
         let windows = (ready * self.depth.window) as u64;

@@ -74,7 +74,7 @@ pub(super) struct Walk {
     pub end: u64,
     /// Keys whose write got no reply: the preload writes them again.
     pub redo: Vec<u64>,
-    /// How many more commands a preload may draw at its rate; `None` without a rate.
+    /// The number of further commands that a preload may draw at its rate; `None` without a rate.
     pub allowance: Option<Allowance>,
 }
 
@@ -135,7 +135,7 @@ impl Allowance {
         self.left -= 1;
     }
 
-    /// When the next command accrues if none is left, rounded up to whole milliseconds.
+    /// The time at which the next command accrues if none is left, rounded up to whole milliseconds.
     pub(super) fn next(&self) -> u64 {
         if self.left > 0 {
             return u64::MAX;

@@ -1,5 +1,4 @@
-//! When a worker sends requests again that paused because no server served them, so that all workers of a benchmark together keep a bound
-//! per server.
+//! Resends of requests that paused because no server served them. All workers of a benchmark together keep a bound per server.
 //!
 //! As many as a worker has in flight are sent again at once. Further ones have turns, because after an outage there may be far more.
 
@@ -12,7 +11,7 @@ const SHARE: u64 = 10_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resends {
     interval: u64,
-    /// When all turns that were taken at once are made up for.
+    /// The time at which all turns that were taken at once are made up for.
     even: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How a router notes outages, and passes them to the new owners of slots.
+//! Outages that a router notes, and passes to the new owners of slots.
 
 use redisbench_wire::topology::{Outage, SlotRange, ranges};
 

@@ -8,7 +8,7 @@ use crate::engine::pipeline::{Class, Request, Waiting};
 use crate::engine::router::Resend;
 use crate::record::Unsent;
 
-/// How many requests a closed loop draws in a turn while caches answer them.
+/// The number of requests that a closed loop draws in a turn while caches answer them.
 const HITS: usize = 1024;
 
 impl Worker {

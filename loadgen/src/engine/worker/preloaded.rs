@@ -1,4 +1,4 @@
-//! How far a worker is with its preload.
+//! The progress of a worker's preload.
 
 /// The progress of the preload.
 #[derive(Debug, Default)]

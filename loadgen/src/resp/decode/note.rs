@@ -1,9 +1,9 @@
 //! Excerpts of a reply, for requests that need more than its outcome.
 
-/// How much of a line is kept, in bytes: more than any number or status of interest.
+/// The part of a line that is kept, in bytes: more than any number or status of interest.
 const LINE_BYTES: usize = 24;
 
-/// How much of an error's text is kept, in bytes.
+/// The part of an error's text that is kept, in bytes.
 const ERROR_BYTES: usize = 256;
 
 /// The beginning of a reply, and the first error nested in it.

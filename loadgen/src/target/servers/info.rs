@@ -30,7 +30,7 @@ pub struct Info {
     pub event_loop_microseconds: Option<u64>,
     /// Total number of forks; reported since version 6.2.
     pub forks: Option<u64>,
-    /// How long the latest fork blocked the server.
+    /// The time for which the latest fork blocked the server.
     pub latest_fork_microseconds: u64,
     /// True while a child process writes: an RDB save, an AOF rewrite, or a module's fork.
     pub has_child: bool,

@@ -4,7 +4,7 @@ use super::field::{self, Field, Item};
 use crate::cluster::{NumberedSlots, SLOTS, SlotHash, crc16, hashed_part, slot_of};
 use crate::workload::keys::KeySpace;
 
-/// How the slot of a command follows from its key.
+/// The rule by which the slot of a command follows from its key.
 #[derive(Debug)]
 pub(super) enum SlotRule {
     /// No argument looks like a key.

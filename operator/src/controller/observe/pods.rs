@@ -20,7 +20,7 @@ use crate::controller::observed::JobView;
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 /// The annotation with the number of earlier failures of an index.
 const FAILURES_ANNOTATION: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How long a pod may take to start before its events are read.
+/// The time that a pod may take to start before its events are read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The presence of shards 0 to `count`, from the pods of `job`. Without a Job, shards have not been created yet, or are permanently gone if

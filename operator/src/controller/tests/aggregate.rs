@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// How often the full results of the first trials were read.
+    /// The number of reads of the full result of each of the first trials.
     fn reads(&self, trials: u32) -> Vec<usize> {
         (0..trials).map(|trial| self.server.reads(&config_map(trial))).collect()
     }

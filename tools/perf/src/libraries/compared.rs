@@ -84,7 +84,7 @@ fn tables(object: &Value) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// How many trials of a client are not Valid, and why the first of them is not.
+/// The number of a client's trials that are not Valid, and why the first of them is not.
 fn doubtful(status: &Value, client: &str) -> Option<String> {
     let of_client = || list(&status["trials"]).iter().filter(move |line| line["client"] == client);
     let doubtful: Vec<&Value> = of_client().filter(|line| line["verdict"] != "Valid").collect();
