@@ -60,7 +60,7 @@ fn recorded(test: &str) -> Option<Vec<String>> {
     commands.try_iter().last()
 }
 
-/// Whether these parts can produce the argument.
+/// Returns whether these parts can produce the argument.
 fn fits(parts: &[Part], preset: &Preset, argument: &str) -> bool {
     let mut rest = argument;
     for part in parts {

@@ -51,7 +51,7 @@ pub struct Completion {
     pub due: u64,
     /// The time at which its outcome was known.
     pub now: u64,
-    /// Whether it followed a redirect.
+    /// True if it followed a redirect.
     pub redirected: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct Recording {
     sent_bytes: u64,
     /// Bytes read while measuring.
     received_bytes: u64,
-    /// Whether the bytes of the current read count for their operations.
+    /// True if the bytes of the current read count for their operations.
     counts_read: bool,
     /// Completions over time.
     series: Completions,

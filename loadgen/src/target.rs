@@ -116,7 +116,7 @@ pub async fn renew(plan: ShardPlan, mounts: Mounts, named: bool, renewed: mpsc::
     }
 }
 
-/// Whether the target's addresses may change, so that another look makes sense.
+/// Returns whether the target's addresses may change, so that another look makes sense.
 pub fn may_move(target: &Target) -> bool {
     match target.topology {
         Kind::Cluster | Kind::Sentinel => true,

@@ -79,7 +79,7 @@ pub struct PreloadWalk {
     pub workload: Arc<Workload>,
     /// Commands of all shards.
     pub count: u64,
-    /// Whether its commands count as keys.
+    /// True if its commands count as keys.
     pub writes: bool,
 }
 

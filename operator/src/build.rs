@@ -88,7 +88,7 @@ impl Run {
         format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
     }
 
-    /// Whether `object` is a child of the run's benchmark.
+    /// Returns whether `object` is a child of the run's benchmark.
     pub fn owns(&self, object: &impl Resource) -> bool {
         object.meta().owner_references.iter().flatten().any(|owner| owner.uid == self.uid)
     }

@@ -246,7 +246,7 @@ impl Candidate {
         won(timed(self.api.replace(&self.name, &client::post(), &claimed)).await)
     }
 
-    /// Whether the Lease is free, ours, or expired.
+    /// Returns whether the Lease is free, ours, or expired.
     fn may_take(&mut self, lease: &Lease, now: Instant) -> bool {
         if holder(lease).is_none_or(|holder| *holder == self.identity) {
             return true;

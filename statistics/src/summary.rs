@@ -23,7 +23,7 @@ impl Interval {
         self.lower <= value && value <= self.upper
     }
 
-    /// Whether all of it lies in `other`.
+    /// Returns whether all of it lies in `other`.
     pub fn is_within(&self, other: &Self) -> bool {
         other.lower <= self.lower && self.upper <= other.upper
     }

@@ -55,7 +55,7 @@ pub const TOLERANCE: u64 = 100;
 /// Two clocks truncated to milliseconds may differ by this much.
 const ROUNDING: u64 = 2;
 
-/// Whether to check assertions that fail on a busy machine; `make test-timing` sets it.
+/// Returns whether to check assertions that fail on a busy machine; `make test-timing` sets it.
 pub fn is_timed() -> bool {
     std::env::var_os("REDISBENCH_TIMING").is_some()
 }

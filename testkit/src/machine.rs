@@ -1,4 +1,5 @@
-//! Whether the machine gave a test its time: by the kernel's counters and a thread that sleeps and wakes, never by the output under test.
+//! Judges whether the machine gave a test its time: by the kernel's counters and a thread that sleeps and wakes, never by the output under
+//! test.
 
 use std::fs;
 use std::sync::Arc;

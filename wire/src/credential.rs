@@ -15,7 +15,7 @@ impl RunToken {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether `header` is the `Authorization` header of this token. The time does not depend on where they differ.
+    /// Returns whether `header` is the `Authorization` header of this token. The time does not depend on where they differ.
     pub fn matches(&self, header: &str) -> bool {
         let expected = self.header();
         if self.0.is_empty() || expected.len() != header.len() {

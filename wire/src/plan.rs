@@ -91,7 +91,7 @@ pub struct TrialPlan {
     pub concurrency: Option<u32>,
     /// Length of the warm-up, which is counted separately.
     pub warmup_nanoseconds: u64,
-    /// Whether the warm-up ends early once the throughput of all shards together has settled.
+    /// True if the warm-up ends early once the throughput of all shards together has settled.
     #[serde(default)]
     pub settle: bool,
     /// The end of the measurement.
@@ -100,7 +100,7 @@ pub struct TrialPlan {
     pub timeouts: Timeouts,
     /// The breakdowns to measure in addition to the total.
     pub breakdown: Breakdown,
-    /// Whether nodes are counted by the second too: for thresholds per node that are judged while the load runs.
+    /// True if nodes are counted by the second too: for thresholds per node that are judged while the load runs.
     #[serde(default)]
     pub node_seconds: bool,
     /// Additional measurements besides the requests.
@@ -114,12 +114,12 @@ pub struct TrialPlan {
 }
 
 impl TrialPlan {
-    /// Whether data is written before the trial.
+    /// Returns whether data is written before the trial.
     pub fn has_preload(&self) -> bool {
         self.preload != Preload::None || !self.preload_steps.is_empty()
     }
 
-    /// Whether some requests are traced.
+    /// Returns whether some requests are traced.
     pub fn has_traces(&self) -> bool {
         self.tracing.is_some()
     }
@@ -207,7 +207,7 @@ pub struct PreloadStep {
     pub arguments: Vec<Vec<Part>>,
     /// The number of times that it is sent for each key, at least 1.
     pub rounds: u32,
-    /// Whether its keys count as written: once, although they take several steps.
+    /// True if its keys count as written: once, although they take several steps.
     pub writes: bool,
 }
 
@@ -245,7 +245,7 @@ pub struct Breakdown {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Measurement {
-    /// Whether shard 0 polls the servers' INFO.
+    /// True if shard 0 polls the servers' INFO.
     pub server_stats: bool,
     /// The bandwidth of a shard's link in each direction, if specified.
     pub link_bytes_per_second: Option<u64>,

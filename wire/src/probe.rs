@@ -13,7 +13,7 @@ pub struct ProbeState {
     /// Its beginning, as in the accepted request.
     #[serde(deserialize_with = "bounded::instant")]
     pub after_nanoseconds: u64,
-    /// Whether the probe has finished.
+    /// True if the probe has finished.
     pub over: bool,
     /// Its outcome. None also if it could not run as planned.
     pub probe: Option<Probe>,

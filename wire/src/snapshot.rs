@@ -28,9 +28,9 @@ pub struct Snapshot {
     pub taken_nanoseconds: u64,
     /// The stage of the trial.
     pub stage: Stage,
-    /// Whether the trial was stopped before its planned end.
+    /// True if the trial was stopped before its planned end.
     pub aborted: bool,
-    /// Whether the process was told to terminate while the load ran, so that it stopped the load and exits soon.
+    /// True if the process was told to terminate while the load ran, so that it stopped the load and exits soon.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminated: bool,
     /// The times of the trial on the shard's monotonic clock.
@@ -82,7 +82,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether the load ended early because the process was told to terminate.
+    /// Returns whether the load ended early because the process was told to terminate.
     pub fn is_cut_short(&self) -> bool {
         self.aborted && self.terminated
     }
@@ -176,7 +176,7 @@ pub struct NodeTally<H = EncodedHistogram> {
     pub address: String,
     /// Slots that it owned at the end, or served reads for. 0 if standalone.
     pub slots: u32,
-    /// Whether it is a replica that reads were sent to.
+    /// True if it is a replica that reads were sent to.
     #[serde(default)]
     pub replica: bool,
     /// Connections that the shard kept to it at the end.

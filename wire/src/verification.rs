@@ -77,7 +77,7 @@ impl VerificationCounts {
         }
     }
 
-    /// Whether a reply was wrong.
+    /// Returns whether a reply was wrong.
     pub fn is_wrong(&self) -> bool {
         self.mismatched > 0 || self.corrupt > 0 || self.lost_writes > 0 || self.lost_keys > 0
     }

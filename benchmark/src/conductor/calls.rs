@@ -67,7 +67,7 @@ impl Unreachable {
 }
 
 impl CallError {
-    /// Whether another conductor has taken over.
+    /// Returns whether another conductor has taken over.
     pub fn is_stale_epoch(&self) -> bool {
         self.refusal() == Some(RefusalCode::StaleEpoch)
     }

@@ -31,7 +31,7 @@ pub struct ConductorConfig {
     pub interval: Duration,
     pub limits: ConductorLimits,
     pub on_lost: OnLost,
-    /// Whether shards delete their keys after the load.
+    /// True if shards delete their keys after the load.
     pub cleanup: bool,
     /// The start that an earlier conductor recorded for this trial. If set, the conductor first asks every shard which start it accepted.
     pub resume: Option<StartRecord>,
@@ -157,7 +157,7 @@ pub enum ShardPresence {
     Gone {
         /// Exit code, eviction or deletion.
         why: String,
-        /// Whether the platform will start a replacement. If not, a run that has not started fails at once.
+        /// True if the platform will start a replacement. If not, a run that has not started fails at once.
         replaced: bool,
     },
     /// Exited with 0 after its release.

@@ -465,7 +465,7 @@ impl Conductor {
         true
     }
 
-    /// Whether no shard has confirmed yet that it accepted the recorded start, and some still may.
+    /// Returns whether no shard has confirmed yet that it accepted the recorded start, and some still may.
     fn start_is_a_guess(&self) -> bool {
         let heard = |shard: &Shard| matches!(shard.standing, Standing::Running | Standing::Finished) && !shard.unheard;
         let awaited = |shard: &Shard| shard.standing == Standing::Running && shard.unheard;
@@ -481,7 +481,7 @@ impl Conductor {
         }
     }
 
-    /// Whether a lost shard will not be replaced: a new attempt could never start and would cost what was measured.
+    /// Returns whether a lost shard will not be replaced: a new attempt could never start and would cost what was measured.
     fn gone_for_good(&self) -> bool {
         let mut needed = self.presence.iter().take(self.shards.len());
         needed.any(|presence| {

@@ -118,8 +118,8 @@ impl Prepare {
         Ok(None)
     }
 
-    /// Whether all shards are armed, and confirmed it within two intervals: after one interval the next call is still in flight. Those that
-    /// confirmed it earlier are called again.
+    /// Returns whether all shards are armed, and confirmed it within two intervals: after one interval the next call is still in flight.
+    /// Those that confirmed it earlier are called again.
     fn all_are_armed(&mut self, conductor: &Conductor) -> bool {
         if !self.unconfirmed.is_empty() {
             return false;

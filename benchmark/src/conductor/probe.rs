@@ -102,7 +102,7 @@ impl RunProbe {
 }
 
 impl Conductor {
-    /// Whether the trial can be probed and its verdict needs it.
+    /// Returns whether the trial can be probed and its verdict needs it.
     fn needs_probe(&mut self) -> bool {
         let can = self.config.plan.measurement.probe_nanoseconds > 0
             && self.shards.iter().all(|shard| shard.standing == Standing::Finished);

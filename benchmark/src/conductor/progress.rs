@@ -157,9 +157,9 @@ pub struct LivePicture {
     pub achieved_per_second: u64,
     /// Latency of measured requests over the same seconds; none if they contain none.
     pub recent: Option<RecentLatency>,
-    /// Whether any shard has begun to measure.
+    /// True if any shard has begun to measure.
     pub measuring: bool,
-    /// Whether each shard that is not lost has sent a snapshot. Until then, after a takeover, counts are lower than they were.
+    /// True if each shard that is not lost has sent a snapshot. Until then, after a takeover, counts are lower than they were.
     pub complete: bool,
     /// Bytes of the snapshots' encoded histograms, which are most of their size.
     pub snapshot_bytes: u64,

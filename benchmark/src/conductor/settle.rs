@@ -20,7 +20,7 @@ const SECONDS: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Whether the throughput of the last seconds of `history` has no drift. All of them must belong to the warm-up.
+/// Returns whether the throughput of the last seconds of `history` has no drift. All of them must belong to the warm-up.
 fn settled(history: &History, warm: Range<u32>) -> bool {
     let end = history.complete();
     if end > warm.end || end < warm.start + SECONDS {

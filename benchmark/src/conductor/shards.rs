@@ -352,7 +352,7 @@ impl Shard {
         }
     }
 
-    /// Whether the state belongs to this trial and holds an accepted start of `attempt`.
+    /// Returns whether the state belongs to this trial and holds an accepted start of `attempt`.
     pub fn accepted(&self, state: &ShardState, attempt: u32) -> bool {
         matches!(state.phase, ShardPhase::Running | ShardPhase::Finished)
             && state.plan_hash.as_ref() == Some(&self.hash)

@@ -3,8 +3,8 @@
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 
-/// Whether `new` replaces `kept` as the snapshot of the shard with `plan` in `attempt`. The client has already checked that it comes from
-/// the accepted incarnation.
+/// Returns whether `new` replaces `kept` as the snapshot of the shard with `plan` in `attempt`. The client has already checked that it
+/// comes from the accepted incarnation.
 ///
 /// # Errors
 /// If it belongs to another shard or attempt, cannot have been measured, or its counters go back. Such a snapshot is dropped.
@@ -40,7 +40,7 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     Ok(true)
 }
 
-/// Whether the snapshot shows any change. A trial without changes may have failed.
+/// Returns whether the snapshot shows any change. A trial without changes may have failed.
 pub fn advances(kept: &Snapshot, new: &Snapshot) -> bool {
     let mark = |snapshot: &Snapshot| {
         let outcomes =

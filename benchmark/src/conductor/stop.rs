@@ -158,7 +158,7 @@ fn fetched(conductor: &mut Conductor, answered: Answered) {
 }
 
 impl Conductor {
-    /// Whether an abort came too late to stop any load.
+    /// Returns whether an abort came too late to stop any load.
     fn was_over(&self) -> bool {
         let ended = |shard: &Shard| match shard.standing {
             Standing::Finished => shard.snapshot.as_ref().is_some_and(|kept| !kept.aborted),

@@ -43,7 +43,7 @@ pub struct Worst {
     pub observed: Observed,
     /// The interval of a known quantile of the whole measurement.
     pub interval: Option<Interval>,
-    /// Whether the threshold allows it.
+    /// True if the threshold allows it.
     pub holds: bool,
     /// The node, if each node is judged separately.
     pub node: Option<String>,
@@ -52,14 +52,14 @@ pub struct Worst {
 }
 
 impl Standing {
-    /// Whether everything judged holds; none if nothing was judged.
+    /// Returns whether everything judged holds; none if nothing was judged.
     pub fn holds(&self) -> Option<bool> {
         self.worst.as_ref().map(|worst| worst.holds)
     }
 }
 
 impl Observed {
-    /// Whether it is worse than `other`, which must be of the same metric.
+    /// Returns whether it is worse than `other`, which must be of the same metric.
     fn is_worse_than(self, other: Self) -> bool {
         let order = match (self, other) {
             (Self::Latency(a), Self::Latency(b)) => match (a, b) {
@@ -78,7 +78,7 @@ impl Observed {
 }
 
 impl Worst {
-    /// Whether it is worse than `other`, which must be of the same threshold.
+    /// Returns whether it is worse than `other`, which must be of the same threshold.
     pub fn is_worse_than(&self, other: &Self) -> bool {
         (other.holds && !self.holds) || (other.holds == self.holds && self.observed.is_worse_than(other.observed))
     }

@@ -223,7 +223,7 @@ impl<'a> Requests<'a> {
         found
     }
 
-    /// Whether the share of requests without an answer is 1 - q or more, so that the quantile q is unknown.
+    /// Returns whether the share of requests without an answer is 1 - q or more, so that the quantile q is unknown.
     fn is_censored(&self, millionths: u32) -> bool {
         let beyond = u128::from(WHOLE.saturating_sub(millionths)) * u128::from(self.count());
         self.censored > 0 && u128::from(self.censored) * u128::from(WHOLE) >= beyond

@@ -21,7 +21,7 @@ use crate::measurement::latencies::{Censored, Interval};
 const FAILED: u64 = 10;
 
 impl Limit {
-    /// Whether `observed`, which must be of its metric, is allowed.
+    /// Returns whether `observed`, which must be of its metric, is allowed.
     fn allows(&self, observed: Observed) -> bool {
         match (*self, observed) {
             (Self::ResponseTime { max, .. } | Self::ServiceTime { max, .. }, Observed::Latency(latency)) => {

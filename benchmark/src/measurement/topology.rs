@@ -18,7 +18,7 @@ const TOGETHER: u64 = 1_000_000_000;
 /// Topology as seen by all shards together. Times are nanoseconds since the start instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergedTopology {
-    /// Whether the target has slots.
+    /// True if the target has slots.
     pub slotted: bool,
     /// Beginning of the measurement.
     pub measured_from: u64,

@@ -269,7 +269,7 @@ impl Plan {
         self.hash = hash(&self.trials, &self.searches, self.interval);
     }
 
-    /// Whether a trial needs a client library.
+    /// Returns whether a trial needs a client library.
     pub fn needs_clients(&self) -> bool {
         let needs = |client: &Client| client.library != Library::Engine;
         self.trials.iter().any(|trial| trial.spec.plan.client.as_ref().is_some_and(needs))

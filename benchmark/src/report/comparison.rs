@@ -58,7 +58,7 @@ pub(super) fn settings(trials: &[TrialLine]) -> Vec<Vec<&TrialLine>> {
     settings
 }
 
-/// Whether two trials have the same setting.
+/// Returns whether two trials have the same setting.
 pub(super) fn is_of_setting(one: &TrialLine, other: &TrialLine) -> bool {
     let (one, other) = (&one.setting, &other.setting);
     (&one.parameters, &one.preset) == (&other.parameters, &other.preset)
@@ -146,7 +146,7 @@ fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
     line.setting.subject().is_some_and(|subject| targets.contains(&subject))
 }
 
-/// Whether a trial was measured to the end with a usable result.
+/// Returns whether a trial was measured to the end with a usable result.
 pub(super) fn counts(line: &TrialLine) -> bool {
     line.state == TrialOutcome::Completed && line.requests.is_some() && line.verdict != Some(VerdictValue::Invalid)
 }

@@ -13,7 +13,7 @@ const FIELD: &str = "spec.comparison.benchmark";
 
 const APART: &str = "the runs were not interleaved: the difference includes everything that changed between them";
 
-/// Whether `spec` can be compared with `other`, the benchmark that its comparison names; none if it does not exist.
+/// Checks that `spec` can be compared with `other`, the benchmark that its comparison names; none if it does not exist.
 ///
 /// # Errors
 /// The reason and the remedy.

@@ -184,7 +184,7 @@ pub struct ShardRecord {
     /// Why it is lost, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// Whether the snapshot is not the final one.
+    /// True if the snapshot is not the final one.
     pub partial: bool,
     /// Its last snapshot: the final one, unless `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -414,7 +414,7 @@ impl io::Write for Pieces {
     }
 }
 
-/// Whether `byte` is not the first of its UTF-8 character.
+/// Returns whether `byte` is not the first of its UTF-8 character.
 fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

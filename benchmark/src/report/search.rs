@@ -129,8 +129,8 @@ fn near_its_end(
     }
 }
 
-/// Whether the server's processor time grew with the rate since the good step, and so is the work of this load. Half as much is enough,
-/// because a busier server needs less time per request. If another server was the busiest then, this one had even less to do.
+/// Returns whether the server's processor time grew with the rate since the good step, and so is the work of this load. Half as much is
+/// enough, because a busier server needs less time per request. If another server was the busiest then, this one had even less to do.
 fn works_for_the_rate(good: &GoodStep, rate: u64, share: u32) -> bool {
     good.server_basis_points.is_none_or(|before| {
         let more = |now: u64, before: u64| u128::from(now.saturating_sub(before));
@@ -138,8 +138,8 @@ fn works_for_the_rate(good: &GoodStep, rate: u64, share: u32) -> bool {
     })
 }
 
-/// Whether response times grew by more than the rate since the good step. Fixed costs do not grow with the rate, and a resource shared by
-/// all requests in flight grows in proportion; a queue before a nearly saturated server grows faster.
+/// Returns whether response times grew by more than the rate since the good step. Fixed costs do not grow with the rate, and a resource
+/// shared by all requests in flight grows in proportion; a queue before a nearly saturated server grows faster.
 fn has_queued(good: &GoodStep, rate: u64, mean_nanoseconds: u64) -> bool {
     let explained = u128::from(good.mean_nanoseconds) * u128::from(rate);
     good.mean_nanoseconds > 0
@@ -312,7 +312,7 @@ pub(super) fn answers<'a>(spec: &RedisBenchmarkSpec, lines: &'a [TrialLine]) -> 
     Cow::Owned(plan::of_searches(lines).iter().filter_map(answer).collect())
 }
 
-/// Whether the search ended at the load generator's limit, so that the target may hold more.
+/// Returns whether the search ended at the load generator's limit, so that the target may hold more.
 fn is_of_the_generator(answer: &Answer<Why>) -> bool {
     answer.first_bad.as_ref().and_then(|bad| bad.why.limited_by).is_some_and(LimitedBy::is_of_the_generator)
 }
@@ -536,7 +536,7 @@ pub(super) fn describe(step: &SearchStep) -> String {
     }
 }
 
-/// Whether the verdict on the whole search depends on a step: failed steps are part of any search.
+/// Returns whether the verdict on the whole search depends on a step: failed steps are part of any search.
 pub(super) fn counts(step: Option<&SearchStep>) -> bool {
     step.is_none_or(|step| step.outcome == StepOutcome::Passed)
 }

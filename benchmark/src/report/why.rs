@@ -24,8 +24,8 @@ pub(super) fn why_bytes(trials: u32, fields: usize) -> usize {
     }
 }
 
-/// Whether the lines of a benchmark with this number of trials and swept fields, of several clients or not, have room for a reason. Clients
-/// have their processor time in it.
+/// Returns whether the lines of a benchmark with this number of trials and swept fields, of several clients or not, have room for a reason.
+/// Clients have their processor time in it.
 pub(super) fn has_room_for_why(trials: u32, fields: usize, of_clients: bool) -> bool {
     trials < MANY || fields <= FIELDS || !of_clients
 }

@@ -124,7 +124,7 @@ impl Processor {
         })
     }
 
-    /// Whether it explains that replies lay unread for this share of the time.
+    /// Returns whether it explains that replies lay unread for this share of the time.
     fn explains(&self, held: u64) -> bool {
         let beyond = self.seconds.iter().flatten().map(|seconds| seconds.beyond).max();
         self.severity() >= 100 || beyond.is_some_and(|beyond| beyond >= held)
@@ -191,7 +191,7 @@ fn severity(shares: &[u64; 5]) -> u64 {
     severities(shares).into_iter().max().unwrap_or_default()
 }
 
-/// Whether a worker hardly ever slept: it ran, waited for a processor, or was throttled. It used all the time that it got.
+/// Returns whether a worker hardly ever slept: it ran, waited for a processor, or was throttled. It used all the time that it got.
 fn is_used_up(shares: &[u64; 5]) -> bool {
     let [busy, waiting, throttled, ..] = *shares;
     busy.saturating_add(waiting.max(throttled)) >= USED_UP
@@ -244,8 +244,8 @@ fn processors(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
     known.map(|(shard, snapshot)| (shard, snapshot, Processor::of(snapshot, &machines))).collect()
 }
 
-/// Whether the shares of at least half of the shards fit: over the whole run, or for `part` millionths of the seconds in which requests fell
-/// `behind`.
+/// Returns whether the shares of at least half of the shards fit: over the whole run, or for `part` millionths of the seconds in which
+/// requests fell `behind`.
 fn fits_half(outcome: &Outcome, behind: &[Range<u64>], part: u64, fit: impl Fn(&[u64; 5]) -> bool) -> bool {
     let machines = Machines::of(outcome);
     let time = rate::length(behind);
@@ -262,14 +262,14 @@ pub(super) fn is_short(outcome: &Outcome) -> bool {
     fits_half(outcome, &[], MILLION, |shares| severity(shares) >= 100)
 }
 
-/// Whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that they got,
-/// over the whole run or while requests fell `behind`, such as at the top of a ramp. A shard that lacked time and still slept was also
-/// waiting for something else.
+/// Returns whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that
+/// they got, over the whole run or while requests fell `behind`, such as at the top of a ramp. A shard that lacked time and still slept was
+/// also waiting for something else.
 pub(super) fn is_limit(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
     fits_half(outcome, behind, FULL_WHILE_BEHIND, |shares| severity(shares) >= 100 && is_used_up(shares))
 }
 
-/// Whether at least half of the shards had a saturated worker, over the whole run or for half of the seconds in which requests fell
+/// Returns whether at least half of the shards had a saturated worker, over the whole run or for half of the seconds in which requests fell
 /// `behind`.
 pub(super) fn is_busy(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
     fits_half(outcome, behind, BUSY_WHILE_BEHIND, |[busy, ..]| *busy >= BUSY)
@@ -447,7 +447,7 @@ fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOut
     standing
 }
 
-/// Whether at least half of the shards stood still: then requests may have queued only before the shards.
+/// Returns whether at least half of the shards stood still: then requests may have queued only before the shards.
 pub(super) fn stood_still(outcome: &Outcome, merged: &Merged) -> bool {
     2 * standing(outcome, merged).len() >= outcome.shards.len().max(1)
 }

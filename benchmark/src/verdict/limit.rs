@@ -23,7 +23,7 @@ fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     met || rate::has_kept_pace(spec, outcome, merged)
 }
 
-/// Whether the measurement does not reveal the limiting factor, and a probe could.
+/// Returns whether the measurement does not reveal the limiting factor, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     let behind = rate::behind(spec, outcome, merged);
     let told = met_its_rate(spec, outcome, merged)
@@ -36,9 +36,9 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
     !told && steady && merged.pace.mean > 0 && !failures_explain(merged)
 }
 
-/// Whether the target had failures that a probe would worsen and not explain: an outage, more failed requests than a valid result may have,
-/// or enough of them to explain the missed rate. Requests of an open loop that found every connection full do not count as failures here:
-/// the probe is to find out why they were full.
+/// Returns whether the target had failures that a probe would worsen and not explain: an outage, more failed requests than a valid result
+/// may have, or enough of them to explain the missed rate. Requests of an open loop that found every connection full do not count as
+/// failures here: the probe is to find out why they were full.
 fn failures_explain(merged: &Merged) -> bool {
     let tally = &merged.total.tally;
     let failed = tally.errors.saturating_add(tally.unsent_not_connected);
@@ -52,7 +52,7 @@ fn failures_explain(merged: &Merged) -> bool {
             .is_some_and(|target| failed > 0 && ended * u128::from(WHOLE) >= wanted(target) * u128::from(RATE_MET))
 }
 
-/// Whether a server had no processor time left.
+/// Returns whether a server had no processor time left.
 pub(crate) fn server_is_full(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     servers::full(merged, &rate::behind(spec, outcome, merged)).is_some()
 }

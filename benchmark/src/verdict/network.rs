@@ -46,7 +46,7 @@ fn by_machine(outcome: &Outcome, of: fn(&Interface) -> u64) -> Vec<u64> {
     seen().map(|(machine, _)| sum(machine)).collect()
 }
 
-/// Whether no shard's link can have been full, given that none is known to be full: the capacity is stated, or all traffic used the
+/// Returns whether no shard's link can have been full, given that none is known to be full: the capacity is stated, or all traffic used the
 /// loopback.
 pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
     let within_machine = |snapshot: &Snapshot| {
@@ -56,7 +56,7 @@ pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
         || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
 }
 
-/// Whether every shard's link is known to have had room, so that no requests queued before it.
+/// Returns whether every shard's link is known to have had room, so that no requests queued before it.
 pub(super) fn has_room(spec: &Validated, outcome: &Outcome) -> bool {
     let Some(capacity) = spec.plan.measurement.link_bytes_per_second else { return is_ruled_out(spec, outcome) };
     let has_room = |of: fn(&Interface) -> u64| {

@@ -51,7 +51,7 @@ pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason>
     Some(reason(ReasonKind::Misses, VerdictValue::Valid, &message))
 }
 
-/// Whether a step of the preload writes the keys of `operation`.
+/// Returns whether a step of the preload writes the keys of `operation`.
 fn is_preloaded(plan: &TrialPlan, operation: &Operation) -> bool {
     let key = operation.arguments.iter().skip(1).find(|parts| parts.contains(&Part::Key));
     let writes = |step: &PreloadStep| {

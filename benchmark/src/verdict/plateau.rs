@@ -18,7 +18,7 @@ pub(super) struct Plateau {
     pub(super) within: Range<u64>,
     /// Such as `stage peak`, or `stages[1]` if the stage has no name. None for the whole measurement.
     pub(super) stage: Option<String>,
-    /// Whether the measurement ends with it.
+    /// True if the measurement ends with it.
     pub(super) is_last: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::measurement::merge::{Completions, Merged, completed_window, completio
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Whether nearly all due requests succeeded, and completed as fast as they were due. Both are needed: requests that wait in the
+/// Returns whether nearly all due requests succeeded, and completed as fast as they were due. Both are needed: requests that wait in the
 /// connections at the end of the load still succeed, and requests that fail may fail fast.
 ///
 /// Poisson arrivals miss their mean by chance: a deficit within 5 standard deviations is not a miss. One deviation is the square root of
@@ -60,7 +60,7 @@ fn chance(spec: &Validated, due: u64) -> u64 {
     }
 }
 
-/// Whether `part` is at least 99 % of `whole`. A deficit of up to `chance` requests never counts.
+/// Returns whether `part` is at least 99 % of `whole`. A deficit of up to `chance` requests never counts.
 fn reaches(part: u64, whole: u64, chance: u64) -> bool {
     let nearly = u128::from(part) * u128::from(WHOLE) >= u128::from(whole) * u128::from(RATE_MET);
     part > 0 && (nearly || whole.saturating_sub(part) <= chance)

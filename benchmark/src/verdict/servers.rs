@@ -50,7 +50,7 @@ impl Sent {
     }
 }
 
-/// Whether the servers executed exactly what was sent to them.
+/// Checks that the servers executed exactly what was sent to them.
 pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     // After an early stop or with a lost shard, the number of sent commands is unknown.
     if outcome.ending != Ending::Completed || outcome.lost().next().is_some() {

@@ -77,7 +77,7 @@ pub struct TargetFlags {
 }
 
 impl TargetFlags {
-    /// Whether there is an address.
+    /// Returns whether there is an address.
     pub fn is_aimed(&self) -> bool {
         !self.target.is_empty()
             || self.host.is_some()

@@ -25,7 +25,7 @@ pub fn presets(names: &[String]) -> (Vec<String>, Vec<String>) {
     (once, remarks)
 }
 
-/// Whether a test in `names` needs an element per request, and so the number of its requests.
+/// Returns whether a test in `names` needs an element per request, and so the number of its requests.
 pub fn consume(names: &[String]) -> bool {
     let consumes = |preset: &&Preset| matches!(preset.fill, Fill::ElementPerRequest { .. });
     PRESETS.iter().filter(consumes).any(|preset| names.iter().any(|name| name == preset.name))

@@ -185,7 +185,7 @@ pub fn finish(end: End, cluster: &Cluster, name: &str, output: Output) -> anyhow
     Ok(BAD)
 }
 
-/// Whether there is a terminal to ask on.
+/// Returns whether there is a terminal to ask on.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -21,7 +21,7 @@ pub struct Model {
     /// Phase, trial and time, or what is being waited for.
     pub state: String,
     pub progress: Progress,
-    /// Whether `progress` is that of the load.
+    /// True if `progress` is that of the load.
     pub is_running: bool,
     /// True if `progress` has no percentage.
     pub is_open_ended: bool,

@@ -67,7 +67,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whether this is the job of the terminal that its shell has in the foreground. Any other is stopped when it changes the settings.
+/// Returns whether this is the job of the terminal that its shell has in the foreground. Any other is stopped when it changes the settings.
 pub fn is_ours() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground == getpgrp())
 }

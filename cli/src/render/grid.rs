@@ -79,7 +79,7 @@ impl Grid {
         self.rows.split_first().map_or((&[], &[]), |(heads, rows)| (heads.as_slice(), rows))
     }
 
-    /// Whether `column` is aligned to the left.
+    /// Returns whether `column` is aligned to the left.
     pub fn is_left(&self, column: usize) -> bool {
         self.left.contains(&column)
     }

@@ -100,7 +100,7 @@ fn add_latencies(grid: &mut Grid, name: &str, latencies: &Latencies, asked: &[&s
     }
 }
 
-/// Whether a row has more than its name.
+/// Returns whether a row has more than its name.
 fn has_content(row: &[Cell]) -> bool {
     row.iter().skip(1).any(|cell| !cell.is_empty())
 }

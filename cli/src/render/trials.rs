@@ -97,7 +97,7 @@ pub fn grid(trials: &[TrialLine]) -> Grid {
     grid
 }
 
-/// Whether the load generator's share is worth a column.
+/// Returns whether the load generator's share is worth a column.
 pub fn has_shares(trials: &[TrialLine]) -> bool {
     trials.iter().any(|trial| trial.generator_share_basis_points > Some(SHOWN_BASIS_POINTS))
 }

@@ -96,7 +96,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Whether `other` has one value for each value of `field`, as in rows of fields that change together. True of `field` itself.
+/// Returns whether `other` has one value for each value of `field`, as in rows of fields that change together. True of `field` itself.
 fn follows<'a>(lines: impl Iterator<Item = &'a TrialLine>, field: &String, other: &String) -> bool {
     let mut known = BTreeMap::new();
     lines.into_iter().all(|line| {

@@ -65,7 +65,7 @@ pub fn quoted(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `command` begins, ends or watches a transaction.
+/// Returns whether `command` begins, ends or watches a transaction.
 pub fn delimits_transaction(command: &str) -> bool {
     let name = command.split_whitespace().next().unwrap_or_default().to_uppercase();
     ["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"].contains(&name.as_str())

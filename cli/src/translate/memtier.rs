@@ -114,7 +114,7 @@ fn keys(given: &Given, draft: &mut Draft) -> Result<u64, Problem> {
     Ok(count)
 }
 
-/// Whether there are several operations.
+/// Returns whether there are several operations.
 fn takes_turns(given: &Given) -> bool {
     let ratio = given.value(Part::Ratio).unwrap_or(RATIO);
     match given.parts().filter(|(part, _)| *part == Part::Command).count() {
@@ -123,7 +123,7 @@ fn takes_turns(given: &Given) -> bool {
     }
 }
 
-/// Whether connections can have keys of their own.
+/// Returns whether connections can have keys of their own.
 fn walks_alone(given: &Given) -> Result<bool, Problem> {
     let rate = given.number::<u64>(Part::Rate)?.is_some_and(|rate| rate > 0);
     Ok(!rate && !given.has(Part::Cluster) && !given.has(Part::Verify))

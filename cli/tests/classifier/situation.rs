@@ -34,7 +34,7 @@ pub struct Situation {
     /// Its name on the command line, and the directory of its recordings.
     pub key: &'static str,
     pub expected: Expected,
-    /// Whether everything in it has priority over other work on the machine. False where processes need normal priority, because a CPU
+    /// True if everything in it has priority over other work on the machine. False where processes need normal priority, because a CPU
     /// limit applies only to that.
     pub first: bool,
     /// Runs in a network of its own, whose link carries 20 Mbit/s in one direction.
@@ -277,7 +277,7 @@ pub fn run_search(server: &RedisServer, manifest: &Manifest) -> Given {
     Given::of(finished, &search, "ending", unmade)
 }
 
-/// Whether this thread and its children have priority over other work.
+/// Returns whether this thread and its children have priority over other work.
 fn is_first() -> bool {
     // SAFETY: takes a number and touches no memory.
     unsafe { libc::sched_getscheduler(0) == libc::SCHED_RR }

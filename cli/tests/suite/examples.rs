@@ -45,7 +45,7 @@ fn manifests(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether the verdict allows the use of the result.
+/// Returns whether the verdict allows the use of the result.
 fn is_trusted(status: &Value) -> bool {
     ["Valid", "Degraded"].iter().any(|value| status["verdict"]["value"] == *value)
 }

@@ -3,7 +3,7 @@
 /// A reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Whether it is null or an empty collection.
+    /// True if it is null or an empty collection.
     pub nil: bool,
     /// Its length as the server sent it. Of replies that a library has already decoded, exact for null, integers, strings and arrays.
     pub bytes: usize,
@@ -25,9 +25,9 @@ pub struct CallError {
     /// `Timeout`, `ConnectionReset`, `Library`, or the first word of the server's error.
     pub kind: String,
     pub message: String,
-    /// Whether the server replied with it.
+    /// True if the server replied with it.
     pub answered: bool,
-    /// Whether the library may have sent the request.
+    /// True if the library may have sent the request.
     pub sent: bool,
 }
 

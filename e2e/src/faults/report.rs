@@ -37,7 +37,7 @@ pub struct Expected<'a> {
     pub lost: u64,
     /// Reasons of events that may occur more than once.
     pub repeat: &'a [&'a str],
-    /// Whether the server counted more than the result has: an attempt was abandoned after it had sent, or keys were preloaded again.
+    /// True if the server counted more than the result has: an attempt was abandoned after it had sent, or keys were preloaded again.
     pub counted_more: bool,
 }
 
@@ -229,8 +229,8 @@ fn check_errors(object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whether this reason is a delay that other work on the machine may cause: of the shards, or of requests that were due at the end of the
-/// load and had not been sent, while none failed.
+/// Returns whether this reason is a delay that other work on the machine may cause: of the shards, or of requests that were due at the end
+/// of the load and had not been sent, while none failed.
 fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
     let requests = |name: &str| status["result"]["requests"][name].as_u64().unwrap_or(0);
     match reason["reason"].as_str() {
@@ -241,9 +241,9 @@ fn is_of_the_machine(status: &Value, reason: &Value) -> bool {
     }
 }
 
-/// Whether a Degraded verdict counts as Valid: the fault explains every reason, or a busy machine does by delays, and possibly by a rate
-/// missed because of them. `GeneratorDelay` needs no busy machine: it is judged in microseconds, which three nodes on one machine take from
-/// each other.
+/// Returns whether a Degraded verdict counts as Valid: the fault explains every reason, or a busy machine does by delays, and possibly by a
+/// rate missed because of them. `GeneratorDelay` needs no busy machine: it is judged in microseconds, which three nodes on one machine take
+/// from each other.
 fn is_excused(status: &Value, expected: &Expected<'_>, is_busy: bool) -> bool {
     let found = || list(status, "/verdict/reasons").iter().filter(|reason| reason["severity"] != "Valid");
     let doubt = |reason: &Value| reason["reason"].as_str().is_some_and(|kind| expected.doubts.contains(&kind));

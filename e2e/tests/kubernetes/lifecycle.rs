@@ -9,7 +9,7 @@ use redisbench_e2e::metrics::Scrape;
 use redisbench_e2e::{Benchmark, redis, run, wait};
 use serde_json::{Value, json};
 
-/// Whether the operator has observed the current spec.
+/// Returns whether the operator has observed the current spec.
 fn observed(object: &Value) -> bool {
     let generation = object["metadata"]["generation"].as_u64();
     generation.is_some() && object["status"]["observedGeneration"].as_u64() == generation

@@ -50,9 +50,9 @@ pub struct Member {
     pub id: String,
     /// As [`NodeAddress::label`].
     pub label: String,
-    /// Whether it accepts writes.
+    /// True if it accepts writes.
     pub primary: bool,
-    /// Whether it serves requests according to the target: it has not failed, and is not loading its keys.
+    /// True if it serves requests according to the target: it has not failed, and is not loading its keys.
     pub healthy: bool,
 }
 

@@ -22,7 +22,7 @@ pub struct EngineConfig {
     /// Per operation, whether a replica may serve it. Missing entries are `false`.
     pub reads: Vec<bool>,
     pub access: Access,
-    /// Whether the servers may evict keys. A missing key is then no evidence of a lost write.
+    /// True if the servers may evict keys. A missing key is then no evidence of a lost write.
     pub may_evict: bool,
     /// This machine's name, reported in snapshots.
     pub host: String,
@@ -55,7 +55,7 @@ pub struct TlsParts {
     pub authorities: Option<Vec<u8>>,
     /// PEM of the client's certificate and of its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Whether every certificate is accepted.
+    /// True if every certificate is accepted.
     pub trusts_anyone: bool,
 }
 

@@ -29,7 +29,7 @@ struct Tracked {
     entries: u32,
     /// The beginning of a push message.
     partial: Partial,
-    /// Whether the next read is tracked, once `CLIENT CACHING YES` before it was answered.
+    /// True if the next read is tracked, once `CLIENT CACHING YES` before it was answered.
     opted_in: Option<bool>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Caching {
     reads: Vec<Option<u64>>,
     /// Per operation, whether it may change its keys.
     writes: Vec<bool>,
-    /// Whether all writes to a key are this worker's, which makes hits on older values known.
+    /// True if all writes to a key are this worker's, which makes hits on older values known.
     verifies: bool,
     /// The most entries of a cache.
     most: usize,
@@ -424,7 +424,7 @@ pub(super) struct Answered<'a> {
     pub sent: u64,
     pub now: u64,
     pub reply: Reply,
-    /// Whether the server tracks its key.
+    /// True if the server tracks its key.
     pub tracked: bool,
 }
 

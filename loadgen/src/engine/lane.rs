@@ -52,7 +52,7 @@ pub struct Failed<'a> {
     /// As in [`redisbench_wire::snapshot::ErrorTally::kind`].
     pub kind: &'a str,
     pub message: &'a str,
-    /// Whether a server replied with the error.
+    /// True if a server replied with the error.
     pub answered: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Outcome<'a> {
     pub sent_bytes: usize,
     /// Bytes of the reply.
     pub received_bytes: usize,
-    /// Whether the reply was null, unless it was an error.
+    /// True if the reply was null, unless it was an error.
     pub reply: Result<bool, Failed<'a>>,
 }
 
@@ -147,7 +147,7 @@ impl Lane {
         self.recording = Recording::new(&self.plan);
     }
 
-    /// Whether every request of the load has its outcome, or will never have one.
+    /// Returns whether every request of the load has its outcome, or will never have one.
     pub fn is_done(&self) -> bool {
         self.load.stage == Stage::Done
     }

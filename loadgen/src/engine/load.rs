@@ -48,11 +48,11 @@ pub(super) struct Facts {
     /// The nodes that its requests go to, if not all.
     pub own: Option<Arc<OwnNodes>>,
     pub depth: Depth,
-    /// Whether keys that reads have missed are written.
+    /// True if keys that reads have missed are written.
     pub fills: bool,
-    /// Whether caches may answer its requests.
+    /// True if caches may answer its requests.
     pub caches: bool,
-    /// Whether the commands of a preload count as keys.
+    /// True if the commands of a preload count as keys.
     pub writes_keys: bool,
     pub start: u64,
     pub stage: Stage,
@@ -105,7 +105,7 @@ pub(super) struct Load {
     /// Sum of those that exceed 1 ms, in nanoseconds.
     delayed: u64,
     longest_delay: u64,
-    /// Whether due requests wait for room on a connection. Requests sent now have waited too.
+    /// True if due requests wait for room on a connection. Requests sent now have waited too.
     held_back: bool,
     /// Measured requests that waited for room or for a connection before they were sent.
     waited_for_room: u64,

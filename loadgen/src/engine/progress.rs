@@ -8,7 +8,7 @@ use crate::workload::Exchange;
 pub(super) struct Progress {
     pub seen: u32,
     pub error: Option<Error>,
-    /// Whether its only command was answered with null.
+    /// True if its only command was answered with null.
     pub nil: bool,
     /// Replicas that acknowledged the write, from WAIT.
     pub acknowledged: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Error {
     pub text: Vec<u8>,
-    /// Whether the commands may have been executed despite the error.
+    /// True if the commands may have been executed despite the error.
     pub executed: bool,
 }
 

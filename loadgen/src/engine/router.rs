@@ -50,7 +50,7 @@ pub(super) struct Resend {
     pub request: Request,
     /// The beginning of its wait.
     pub since: u64,
-    /// Whether ASKING precedes it.
+    /// True if ASKING precedes it.
     pub asking: bool,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Stream {
 pub(super) struct Received {
     /// Bytes in the buffer; 0 at the end of the stream.
     pub count: usize,
-    /// Whether nothing is left. Later data is a new event.
+    /// True if nothing is left. Later data is a new event.
     pub emptied: bool,
 }
 

@@ -95,8 +95,8 @@ pub(super) struct Worker {
     caching: Option<Box<Caching>>,
     /// The workload of the trial, if its requests get several replies each.
     exchanges: Option<Arc<Workload>>,
-    /// Whether every reply is handled individually: for those above, or because a missed key may have to be written, or to trace
-    /// single requests.
+    /// True if every reply is handled individually: for those above, or because a missed key may have to be written, or to trace single
+    /// requests.
     one_by_one: bool,
     read_buffer: Vec<u8>,
     whole_replies: WholeReplies,

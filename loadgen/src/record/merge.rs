@@ -24,7 +24,7 @@ pub struct WorkerReport {
     /// Its seconds from [`Meta::from`] on, and the first incomplete one.
     pub seconds: (Vec<Span>, u32),
     pub stage: Stage,
-    /// Whether it was stopped early.
+    /// True if it was stopped early.
     pub aborted: bool,
     /// Its own window. `measure_to_nanoseconds` is `u64::MAX` while its number of requests is not used up, or if it has none to send.
     pub window: Window,

@@ -10,7 +10,7 @@ use crate::sys;
 #[derive(Debug, Default)]
 pub struct RunQueue {
     statistics: Option<File>,
-    /// Whether that thread alone reads them.
+    /// True if that thread alone reads them.
     is_own: bool,
 }
 

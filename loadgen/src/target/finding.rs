@@ -28,9 +28,9 @@ pub struct Found {
     /// For each operation, whether it only reads.
     pub reads: Vec<bool>,
     pub access: engine::Access,
-    /// Whether the handshake sets a client name.
+    /// True if the handshake sets a client name.
     pub named: bool,
-    /// Whether the inspected server may evict keys; assumed for all.
+    /// True if the inspected server may evict keys; assumed for all.
     pub may_evict: bool,
 }
 

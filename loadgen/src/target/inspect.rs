@@ -309,7 +309,7 @@ impl Look<'_> {
         ))
     }
 
-    /// Whether the user may run CLIENT SETNAME.
+    /// Returns whether the user may run CLIENT SETNAME.
     async fn may_set_name(&self, client: &mut Client) -> Result<bool, Trouble> {
         match client.ask(&set_name(self.plan)).await {
             Ok(_) => Ok(true),
@@ -396,7 +396,7 @@ impl Facts {
         self.is("redis_mode", "sentinel") || self.is("server_mode", "sentinel")
     }
 
-    /// Whether the server may evict keys without an expiry. Assumed if it does not report its policy.
+    /// Returns whether the server may evict keys without an expiry. Assumed if it does not report its policy.
     fn may_evict(&self) -> bool {
         let policy = self.get("maxmemory_policy");
         !self.is("maxmemory", "0") && policy.is_none_or(|policy| policy.starts_with("allkeys-"))

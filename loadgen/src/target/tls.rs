@@ -263,7 +263,7 @@ fn plain(name: &str) -> String {
     name.split('"').nth(1).unwrap_or(name).to_owned()
 }
 
-/// Whether a Redis without TLS answers at the address.
+/// Returns whether a Redis without TLS answers at the address.
 async fn speaks_redis(address: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -273,7 +273,7 @@ async fn speaks_redis(address: SocketAddr) -> bool {
     matches!(timeout(PROBE, asked).await, Ok(Ok(b'+' | b'-')))
 }
 
-/// Whether the port speaks TLS, trusted or not.
+/// Returns whether the port speaks TLS, trusted or not.
 pub async fn speaks_tls(address: SocketAddr) -> bool {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let Ok(builder) = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()

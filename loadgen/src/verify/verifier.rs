@@ -43,7 +43,7 @@ const REJECTIONS: [&str; 22] = [
     "RedirectLimit",
 ];
 
-/// Whether a request may begin.
+/// The time at which a request may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// It has begun.

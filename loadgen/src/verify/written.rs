@@ -66,7 +66,7 @@ impl Written {
         }
     }
 
-    /// Whether a write was ever sent to the key.
+    /// Returns whether a write was ever sent to the key.
     pub(super) fn is_touched(&self, key: u32) -> bool {
         self.keys.get(key as usize).is_some_and(|known| known.sent > 0)
     }

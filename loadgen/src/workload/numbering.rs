@@ -19,11 +19,11 @@ pub fn begin_apart(seat: u64, period: u64) -> u64 {
 pub(super) struct Numbering {
     /// Commands per request.
     pub size: u64,
-    /// Whether all of them take the same keys.
+    /// True if all of them take the same keys.
     pub shared: bool,
     /// Set if each operation walks its keys by counting only its own requests.
     pub turns: Option<Turns>,
-    /// Whether each seat counts only its own requests. Its number stays in the upper bits.
+    /// True if each seat counts only its own requests. Its number stays in the upper bits.
     pub per_seat: bool,
     /// The number of streams to which requests belong in turns, at least 1. Each counts its own, and those of the mix count together.
     pub streams: u64,

@@ -98,7 +98,7 @@ impl Bench {
         }
     }
 
-    /// Whether an earlier wait received such an event.
+    /// Returns whether an earlier wait received such an event.
     pub fn saw(&self, wanted: impl Fn(&EngineEvent) -> bool) -> bool {
         self.seen.iter().any(wanted)
     }

@@ -31,11 +31,11 @@ struct Shared {
 struct State {
     received: Vec<Received>,
     connections: Vec<Line>,
-    /// Whether new connections are held.
+    /// True if new connections are held.
     hold_new: bool,
     /// The command from which on all connections are held.
     hold_at: Option<usize>,
-    /// Whether the first connection is held from its first command on.
+    /// True if the first connection is held from its first command on.
     hold_first: bool,
     /// The reply to every command.
     reply: &'static [u8],

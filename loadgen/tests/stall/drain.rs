@@ -64,7 +64,7 @@ impl Drain {
         self.length() - count * self.gap as f64 * (1.0 - self.rho(count))
     }
 
-    /// Whether sampling was frequent enough to time the answers to the oldest `count`.
+    /// Returns whether sampling was frequent enough to time the answers to the oldest `count`.
     pub fn is_seen(&self, count: f64) -> bool {
         self.answered(count).1 < 10e6
     }

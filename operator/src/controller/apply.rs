@@ -79,7 +79,7 @@ impl ApplyError {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
-    /// Whether a retry with the same object would fail too: it is too large, or not acceptable.
+    /// Returns whether a retry with the same object would fail too: it is too large, or not acceptable.
     pub fn refuses_the_object(&self) -> bool {
         self.refusal().is_some_and(|status| match status.code {
             400 | 413 | 422 => true,
@@ -89,7 +89,7 @@ impl ApplyError {
         })
     }
 
-    /// Whether creating fails because the namespace is being deleted.
+    /// Returns whether creating fails because the namespace is being deleted.
     pub fn is_namespace_going(&self) -> bool {
         self.refusal().is_some_and(|status| {
             let mut causes = status.details.iter().flat_map(|details| &details.causes);
@@ -97,7 +97,7 @@ impl ApplyError {
         })
     }
 
-    /// Whether the API server is unavailable or overloaded, so that the failure does not depend on the request.
+    /// Returns whether the API server is unavailable or overloaded, so that the failure does not depend on the request.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Timeout { .. } => true,

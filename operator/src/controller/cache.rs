@@ -69,7 +69,7 @@ impl Cache {
         self.lock().entry(namespace, uid).written = Some(Instant::now());
     }
 
-    /// Whether the children of `uid` were deleted and none was created since.
+    /// Returns whether the children of `uid` were deleted and none was created since.
     pub fn cleared(&self, uid: &str) -> bool {
         self.lock().benchmarks.get(uid).is_some_and(|entry| entry.cleared)
     }
@@ -119,7 +119,7 @@ impl Cache {
         self.lock().benchmarks.get(uid).is_some_and(|entry| entry.compiled.is_some())
     }
 
-    /// Whether another status may be written in this second.
+    /// Returns whether another status may be written in this second.
     pub fn may_write(&self) -> bool {
         let mut contents = self.lock();
         let second = contents.second.get_or_insert_with(|| (Instant::now(), 0));

@@ -61,7 +61,7 @@ pub enum Action {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whether the event is a warning.
+    /// True if the event is a warning.
     pub warning: bool,
     /// The reason, in `CamelCase`.
     pub reason: String,

@@ -15,7 +15,7 @@ pub struct Observed {
     /// The run's Job. None if it does not exist or is not ours.
     pub job: Option<JobView>,
     pub presence: Vec<ShardPresence>,
-    /// Whether pods of a suspended Job are being deleted, as by the deletion of the namespace.
+    /// True if pods of a suspended Job are being deleted, as by the deletion of the namespace.
     pub left_pods: bool,
     /// The conducting task in this process.
     pub conduct: Option<TaskView>,
@@ -65,7 +65,7 @@ impl JobView {
     }
 }
 
-/// Whether the shards may hold a measurement. A recorded start does not count if it was missed.
+/// Returns whether the shards may hold a measurement. A recorded start does not count if it was missed.
 pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&TaskView>) -> bool {
     let (known, missed) = match conduct {
         Some(TaskView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),

@@ -6,7 +6,7 @@ use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::condition;
 use serde_json::{Map, Value};
 
-/// Whether `new` must be written at once, because it differs from `old` in more than numbers.
+/// Returns whether `new` must be written at once, because it differs from `old` in more than numbers.
 pub fn is_urgent(old: &RedisBenchmarkStatus, new: &RedisBenchmarkStatus) -> bool {
     let essence = |status: &RedisBenchmarkStatus| {
         let conditions: Vec<_> = status

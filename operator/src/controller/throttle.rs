@@ -25,7 +25,7 @@ struct Throttle<S> {
     interval: Duration,
     /// The ends of the benchmarks' intervals, in this order: all intervals have the same length.
     ends: VecDeque<(Instant, ObjectRef<Guarded>)>,
-    /// Whether a benchmark was requested again within its interval.
+    /// True if a benchmark was requested again within its interval.
     again: HashMap<ObjectRef<Guarded>, bool>,
 }
 

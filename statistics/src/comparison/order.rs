@@ -15,7 +15,7 @@ impl Place {
         self.pass / PASSES
     }
 
-    /// Whether caches, pages and processors may still have been cold.
+    /// Returns whether caches, pages and processors may still have been cold.
     pub fn is_cold(self) -> bool {
         self.block() == 0
     }

@@ -22,7 +22,7 @@ pub struct Engine {
     /// Length of the warm-up, planned or actual.
     warmup: u64,
     pub start: AcceptedStart,
-    /// Whether the rate exceeds the target's capacity.
+    /// True if the rate exceeds the target's capacity.
     overloaded: bool,
     stopped_at: Option<u64>,
     pub ended: bool,

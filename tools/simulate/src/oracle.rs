@@ -17,7 +17,7 @@ const SKEW: u64 = 20_000_000;
 /// The event of a load that a signal stopped, and whose counts are all in the result.
 pub const COLLECTED: &str = "- all counts of a terminated shard were collected";
 
-/// Whether a signal stopped this shard, and the result has all counts of it.
+/// Returns whether a signal stopped this shard, and the result has all counts of it.
 fn is_collected(run: &Run, shard: &Value, attempt: Try) -> bool {
     let Some(started) = run.started.get(&(attempt, index(shard))).filter(|started| started.terminated) else {
         return false;

@@ -61,7 +61,7 @@ impl Process {
         u64::try_from(since - since / 1_000_000 * self.drift).unwrap_or(0)
     }
 
-    /// Whether its load is running or will start.
+    /// Returns whether its load is running or will start.
     pub fn has_load(&self) -> bool {
         self.exited.is_none() && self.engine.as_ref().is_some_and(|engine| !engine.ended && !engine.is_stopped())
     }

@@ -401,7 +401,7 @@ impl Fault {
         }
     }
 
-    /// Whether another pod replaces the shard's.
+    /// Returns whether another pod replaces the shard's.
     fn replaces_shard(&self) -> bool {
         matches!(self, Self::KillShard(_) | Self::EvictShard(_) | Self::DeletePod(_) | Self::LoseNode(_))
     }

@@ -45,7 +45,7 @@ impl Search {
         })
     }
 
-    /// Whether the target sustains `rate` in a trial.
+    /// Returns whether the target sustains `rate` in a trial.
     pub fn holds(&self, trial: u32, rate: u64) -> bool {
         let mut rng = StdRng::seed_from_u64(self.seed ^ u64::from(trial).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         rate as f64 <= self.capacity * (1.0 + rng.random_range(-1.0..=1.0) * self.noise)
@@ -71,7 +71,7 @@ impl Scenario {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Whether the target sustains the rate of a trial.
+    /// Returns whether the target sustains the rate of a trial.
     pub fn holds(&self, trial: u32, rate: u64) -> bool {
         match &self.several {
             Several::Search(search) => search.holds(trial, rate),

@@ -55,7 +55,7 @@ impl World {
         lock(&self.triggers).panic = true;
     }
 
-    /// Whether a conductor of `run` panics now.
+    /// Returns whether a conductor of `run` panics now.
     pub fn spring_panic(&self, run: &str) -> bool {
         let springs = std::mem::take(&mut lock(&self.triggers).panic);
         if springs {

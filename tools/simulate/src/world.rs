@@ -44,7 +44,7 @@ struct Trace {
 pub struct Weather {
     /// Unreachable shards, once per cut.
     cut: Vec<IpAddr>,
-    /// Whether the API server is unavailable.
+    /// True if the API server is unavailable.
     pub api_away: bool,
     /// The number of breaks of watches, and the time until which they stay broken.
     pub breaks: u64,

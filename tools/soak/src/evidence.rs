@@ -24,7 +24,7 @@ pub struct Injection {
     pub at: u64,
     /// The time at which it was undone, in the same unit. None if it was not, or if there was nothing to undo.
     pub undone: Option<u64>,
-    /// Whether its target still existed.
+    /// True if its target still existed.
     pub hit: bool,
 }
 

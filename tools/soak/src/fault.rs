@@ -119,7 +119,7 @@ impl Fault {
         matches!(self.kind, Kind::KillShard | Kind::TerminateShard).then_some(self.target)
     }
 
-    /// Whether the conductor may temporarily not reach this shard.
+    /// Returns whether the conductor may temporarily not reach this shard.
     pub fn hides_shard(&self, index: u32) -> bool {
         match self.kind {
             Kind::StopShard | Kind::CutShard(_) => self.target == index,
@@ -128,12 +128,12 @@ impl Fault {
         }
     }
 
-    /// Whether it makes the conductor abort.
+    /// Returns whether it makes the conductor abort.
     pub fn aborts(&self) -> bool {
         matches!(self.kind, Kind::InterruptConductor | Kind::TerminateConductor | Kind::InterruptConductorTwice)
     }
 
-    /// Whether it affects the target, or the path to it.
+    /// Returns whether it affects the target, or the path to it.
     pub fn harms_target(&self) -> bool {
         !self.kind.is_of_shard() && !self.kind.is_of_conductor()
     }
@@ -143,7 +143,7 @@ impl Fault {
         self.kind == Kind::KillServer || self.time > Duration::ZERO
     }
 
-    /// Whether a server may lose acknowledged writes: it restarts without its keys, or a replica takes over.
+    /// Returns whether a server may lose acknowledged writes: it restarts without its keys, or a replica takes over.
     pub fn loses_data(&self) -> bool {
         self.harms_target() && !matches!(self.kind, Kind::KillClients | Kind::RefuseClients | Kind::CloseIdle)
     }

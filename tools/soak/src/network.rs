@@ -19,7 +19,7 @@ const TABLE: &str = "redisbench-soak";
 /// The current cuts. By default, of the existing network, which cannot be cut.
 #[derive(Debug, Default)]
 pub struct Network {
-    /// Whether it can be cut.
+    /// True if it can be cut.
     pub own: bool,
     /// By the caller's numbers.
     cuts: Vec<(usize, String)>,
@@ -119,7 +119,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Whether processes can have their own monotonic clocks, tested with the tool that sets them.
+/// Returns whether processes can have their own monotonic clocks, tested with the tool that sets them.
 pub fn has_clocks() -> bool {
     run("unshare", &["--time", "--monotonic", "1", "true"], "").is_ok()
 }

@@ -37,7 +37,7 @@ impl Judgement<'_> {
         }
     }
 
-    /// Whether the run had no faults at all.
+    /// Returns whether the run had no faults at all.
     fn untouched(&self) -> bool {
         self.evidence.hits().next().is_none() && self.scenario.small_disk.is_none()
     }

@@ -33,7 +33,7 @@ pub struct Scenario {
     pub collect: Duration,
     /// The lead of each shard's monotonic clock over the conductor's, in seconds. Empty without time namespaces.
     pub clocks: Vec<u64>,
-    /// Whether the output for the result is a full disk.
+    /// True if the output for the result is a full disk.
     pub full_disk: bool,
     /// The size of the disk for temporary files, in KiB. None if it is large enough.
     pub small_disk: Option<u64>,
@@ -192,8 +192,8 @@ impl Scenario {
         self.commands.iter().map(|command| name(command)).chain(["set".to_owned()]).collect()
     }
 
-    /// Whether a probe may follow the load: in every fourth run whose load ends by time. In the others, the servers' counts must match the
-    /// load's exactly.
+    /// Returns whether a probe may follow the load: in every fourth run whose load ends by time. In the others, the servers' counts must
+    /// match the load's exactly.
     pub fn may_be_probed(&self) -> bool {
         matches!(self.bound, Bound::Seconds(_)) && self.run.is_multiple_of(4)
     }

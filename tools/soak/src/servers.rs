@@ -31,7 +31,7 @@ impl Redis {
         matches!(self, Self::Cluster | Self::ThrowawayCluster)
     }
 
-    /// Whether the servers are the soak's own, so that their counts can be read after the benchmark.
+    /// Returns whether the servers are the soak's own, so that their counts can be read after the benchmark.
     pub fn is_own(self) -> bool {
         matches!(self, Self::Standalone | Self::Cluster)
     }
@@ -57,7 +57,7 @@ pub struct Server {
     /// Last known counts of earlier processes.
     before: BTreeMap<String, u64>,
     seen: BTreeMap<String, u64>,
-    /// Whether a process ended, so that its last commands are unknown.
+    /// True if a process ended, so that its last commands are unknown.
     pub died: bool,
 }
 

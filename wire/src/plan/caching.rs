@@ -16,7 +16,7 @@ pub struct Caching {
     pub ttl_nanoseconds: u64,
     /// The prefixes of tracked keys, with [`CachingMode::Broadcast`]. Empty tracks all keys.
     pub prefixes: Vec<String>,
-    /// Whether the servers do not report a connection's own writes to it.
+    /// True if the servers do not report a connection's own writes to it.
     pub no_loop: bool,
     /// The operations whose replies are cached, by their indices: reads of one key without other variable parts.
     pub operations: Vec<u32>,

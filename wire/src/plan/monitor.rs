@@ -37,7 +37,7 @@ struct Line {
     /// Since 1970.
     microseconds: u64,
     database: u64,
-    /// Whether a script executed the command. The script's own call has a line too.
+    /// True if a script executed the command. The script's own call has a line too.
     of_script: bool,
     arguments: Vec<Vec<u8>>,
 }

@@ -33,7 +33,7 @@ pub struct Target {
     pub protocol: Protocol,
     /// The database to select. Always 0 for a cluster.
     pub database: u32,
-    /// Whether to authenticate with the credentials in [`Target::folder`], which are never in the plan.
+    /// True if to authenticate with the credentials in [`Target::folder`], which are never in the plan.
     pub authenticate: bool,
     /// TLS settings of every server. None connects in plain text.
     pub tls: Option<Tls>,
@@ -43,7 +43,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sentinels {
-    /// Whether sentinels have credentials of their own, in [`Target::sentinel_folder`]. If not, a sentinel that requires a password gets
+    /// True if sentinels have credentials of their own, in [`Target::sentinel_folder`]. If not, a sentinel that requires a password gets
     /// that of the servers.
     pub authenticate: bool,
     /// The transport to sentinels.
@@ -89,7 +89,7 @@ impl Target {
         format!("spec.targets[{}]", self.index)
     }
 
-    /// Whether a request's key determines the server that gets it, so that all keys of a command must be in one slot.
+    /// Returns whether a request's key determines the server that gets it, so that all keys of a command must be in one slot.
     pub fn is_keyed(&self) -> bool {
         match self.topology {
             Topology::Cluster => true,
@@ -149,7 +149,7 @@ pub enum Protocol {
 pub struct Tls {
     /// Which certificates to accept.
     pub trust: Trust,
-    /// Whether to send a client certificate, which is mounted.
+    /// True if to send a client certificate, which is mounted.
     pub client_certificate: bool,
     /// The name for SNI, which must match the server's certificate. None: the host of the server's own endpoint.
     pub server_name: Option<String>,

@@ -9,7 +9,7 @@ use super::recorded::Recorded;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// Whether the recording begins again after its last command, until the load ends. Otherwise the load ends with it.
+    /// True if the recording begins again after its last command, until the load ends. Otherwise the load ends with it.
     pub repeats: bool,
     /// The recording. No plan carries it: a shard reads it when it gets the plan.
     #[serde(skip)]

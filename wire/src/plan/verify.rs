@@ -43,9 +43,9 @@ pub enum Role {
     Write {
         /// The argument that is the value.
         data: usize,
-        /// Whether the key expires.
+        /// True if the key expires.
         expires: bool,
-        /// Whether the reply is the previous value.
+        /// True if the reply is the previous value.
         returns_old: bool,
     },
     /// Adds to a number.

@@ -286,7 +286,7 @@ impl FakeShards {
         *self.shard(shard) = FakeShard { incarnation: format!("pod-{shard}-again"), ..FakeShard::new(shard) };
     }
 
-    /// Whether the shard sends requests now or will later.
+    /// Returns whether the shard sends requests now or will later.
     pub fn has_load(&self, shard: u32) -> bool {
         let (shard, now) = (self.shard(shard), self.now());
         shard.phase(shard.clock(now)) == ShardPhase::Running

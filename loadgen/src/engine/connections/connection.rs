@@ -65,7 +65,7 @@ pub(crate) struct Connection {
     unsent: Queue<u8>,
     /// Bytes wait for room in the socket.
     blocked: bool,
-    /// Whether it is in its node's `open` list.
+    /// True if it is in its node's `open` list.
     pub(super) listed: bool,
     /// Was ready at least once.
     pub(super) known: bool,

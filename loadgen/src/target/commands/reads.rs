@@ -5,7 +5,7 @@ use redisbench_wire::plan::only_reads;
 
 use super::flags::has_flag;
 
-/// Whether each command only reads, by the flags from COMMAND INFO, otherwise by the table.
+/// Returns whether each command only reads, by the flags from COMMAND INFO, otherwise by the table.
 pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {
     let descriptions = if let Value::Array(descriptions) = answer { descriptions.as_slice() } else { &[] };
     let of = |(at, name): (usize, &String)| descriptions.get(at).and_then(flagged).unwrap_or_else(|| only_reads(name));

@@ -21,7 +21,7 @@ pub struct Info {
     pub run_id: Option<String>,
     /// Product and version, such as `Valkey 9.1.2`.
     pub version: Option<String>,
-    /// Whether the server is a replica.
+    /// True if the server is a replica.
     pub replica: bool,
     /// The server's clock, in microseconds.
     pub server_microseconds: Option<u64>,

@@ -137,7 +137,7 @@ impl Mix {
         Some(commands)
     }
 
-    /// Whether a count belongs to the mix. A replica also counts the writes replicated from its primary.
+    /// Returns whether a count belongs to the mix. A replica also counts the writes replicated from its primary.
     fn has(&self, counted: &str, replica: bool) -> bool {
         let mut parts = counted.splitn(2, '|');
         let (word, sub) = (parts.next().unwrap_or_default(), parts.next());

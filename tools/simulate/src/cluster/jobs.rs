@@ -16,7 +16,7 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const RETRIES: u32 = 3;
 
-/// Whether the Job's policy gives up the index of a pod that ended with this exit code.
+/// Returns whether the Job's policy gives up the index of a pod that ended with this exit code.
 fn fails_index(job: &Value, code: i64) -> bool {
     let is_listed = |rule: &Value| list(&rule["onExitCodes"]["values"]).iter().any(|listed| *listed == code);
     let rules = list(&job["spec"]["podFailurePolicy"]["rules"]).iter();

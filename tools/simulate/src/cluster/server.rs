@@ -231,7 +231,7 @@ impl Cluster {
     }
 }
 
-/// Whether two states of an object differ in more than their version.
+/// Returns whether two states of an object differ in more than their version.
 fn differ(before: &Value, after: &Value) -> bool {
     let mut before = before.clone();
     before["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();

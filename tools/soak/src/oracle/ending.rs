@@ -61,8 +61,8 @@ impl Judgement<'_> {
         });
     }
 
-    /// Whether all failures were requests due at the end of the load, unsent because the machine was busy. In a load of two seconds, 20 ms
-    /// of them are one percent.
+    /// Returns whether all failures were requests due at the end of the load, unsent because the machine was busy. In a load of two
+    /// seconds, 20 ms of them are one percent.
     fn only_the_last_are_unsent(&self, outcome: &Outcome<'_>) -> bool {
         let Load::Open(rate) = self.scenario.load else { return false };
         let requests = &outcome.result["requests"];
