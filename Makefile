@@ -17,6 +17,9 @@ WAITING := RUST_TEST_THREADS=6
 ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed \
 	names::a_pool_has_all_addresses_of_a_name
 
+# The programs with unit tests; `--bins` would compile tests of the others, too. benchmark/tests/edges.rs checks the list.
+UNIT := --lib --bin kubectl-redisbench --bin redisbench-floor --bin redisbench-perf --bin redisbench-scale --bin redisbench-soak
+
 # Programs that the measurements need besides our own.
 TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
@@ -66,7 +69,7 @@ soak: packages ## local runs with random faults for MINUTES (10); SEED (1) deter
 
 # A fifth of the time for each crate that reads input of a shard, a server, the API server or a user.
 fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first seed
-	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --lib --bins -- \
+	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace $(UNIT) -- \
 	  hostile_input --nocapture --test-threads 1
 
 # A real measurement needs an idle machine and takes less than half an hour. LENGTH=0.02 PAIRS=1 is a smoke test;
@@ -154,7 +157,7 @@ test-steps:
 test-unit: packages ## run the tests that need no Kubernetes; needs redis-server and haproxy
 	@$(E2E)/install.sh haproxy:haproxy script:bsdutils jq:jq
 	cargo build --workspace --bins --tests
-	cargo test --workspace --lib --bins
+	cargo test --workspace $(UNIT)
 	$(WAITING) cargo test --workspace --exclude redisbench-e2e --test '*'
 
 # The other tests of these binaries are among the unit tests.
@@ -265,7 +268,7 @@ deny: ## check advisories, licences and bans; needs crates.io, GitHub, and cargo
 	cargo deny --workspace check
 
 crds: ## write crds/, the chart's copy, and the generated pages and tables of docs/ from the Rust code
-	UPDATE=1 cargo test --workspace --test documents --lib --bins fresh
+	UPDATE=1 cargo test --workspace --test documents $(UNIT) fresh
 
 # The site keeps the folders of the repository, so links are the same in both. `test-unit` checks them.
 docs: ## build the documentation as a site in target/book; needs crates.io

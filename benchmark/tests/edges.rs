@@ -98,8 +98,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The direct dependencies of each crate of the workspace, including those of its tests.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+/// The crates of the workspace, as cargo describes them.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
@@ -107,9 +107,17 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
-    let packages = metadata["packages"].as_array().unwrap();
-    packages.iter().map(|p| (name(p), p["dependencies"].as_array().unwrap().iter().map(name).collect())).collect()
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn name(value: &Value) -> String {
+    value["name"].as_str().unwrap().to_owned()
+}
+
+/// The direct dependencies of each crate of the workspace, including those of its tests.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let of = |package: &Value| package["dependencies"].as_array().unwrap().iter().map(name).collect();
+    packages().iter().map(|package| (name(package), of(package))).collect()
 }
 
 /// Rust sources below `folder`, without tests.
@@ -509,4 +517,17 @@ fn commands_of_the_makefile_resolve_the_same_features() {
             "commands of the Makefile compile this with different features; select the same packages: {unit}\n{features:#?}"
         );
     }
+}
+
+/// The Makefile names the programs whose unit tests it runs, so it must not miss one.
+#[test]
+fn the_makefile_runs_the_unit_tests_of_every_program() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    let unit = makefile.lines().find_map(|line| line.strip_prefix("UNIT := --lib ")).unwrap();
+    let named: BTreeSet<String> = unit.split_whitespace().filter(|word| *word != "--bin").map(str::to_owned).collect();
+    let is_tested = |target: &&Value| target["kind"][0] == "bin" && target["test"] == true;
+    let packages = packages();
+    let programs = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    let tested: BTreeSet<String> = programs.filter(is_tested).map(name).collect();
+    assert_eq!(named, tested);
 }

@@ -1,8 +1,8 @@
 //! Counts: system calls and instructions. Each is the difference between runs with two numbers of requests, which
 //! excludes one-time work.
 //!
-//! Uses the lowest of three counts: the figure is that of a saturated worker, and a server that waits for its
-//! processor only adds to it.
+//! Uses the lowest of three counts of each: the figure is that of a saturated worker, and a server that waits for its
+//! processor only adds to a count.
 
 use anyhow::Context as _;
 
@@ -64,7 +64,8 @@ fn per_request(batch: f64) -> f64 {
     batch / (more - fewer) as f64
 }
 
-/// The lowest increase of the count from the first load to the second, times `share`. `counted` finds the count in the output of `tool`.
+/// The increase from the lowest count of the first load to that of the second, times `share`. `counted` finds the count in the output of
+/// `tool`.
 fn lowest(
     bench: &Bench,
     client: Client,
@@ -79,9 +80,14 @@ fn lowest(
         let count = counted(&output).and_then(|count| count.parse::<f64>().ok());
         count.with_context(|| format!("no count from {tool}: {output}"))
     };
-    let marginal = |_| Ok((count(&more)? - count(&fewer)?) * share);
-    let counts = (0..TIMES).map(marginal).collect::<anyhow::Result<Vec<f64>>>()?;
-    let all: Vec<String> = counts.iter().map(|count| format!("{count:.3}")).collect();
-    let lowest = counts.into_iter().fold(f64::INFINITY, f64::min);
-    Ok(Measured { samples: vec![lowest], detail: format!("the lowest of {}", all.join(", ")), floor: None })
+    let (mut of_fewer, mut of_more) = (Vec::new(), Vec::new());
+    for _ in 0..TIMES {
+        of_fewer.push(count(&fewer)?);
+        of_more.push(count(&more)?);
+    }
+    let least = |counts: &[f64]| counts.iter().copied().fold(f64::INFINITY, f64::min);
+    let figure = (least(&of_more) - least(&of_fewer)) * share;
+    let all = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+    let detail = format!("the lowest of {}, minus the lowest of {}", all(&of_more), all(&of_fewer));
+    Ok(Measured { samples: vec![figure], detail, floor: None })
 }
