@@ -52,11 +52,12 @@ class Server:
         self.socket.close()
 
 
-def outcome(server, number, flags, arguments):
+def outcome(server, number, flags, arguments, times):
     reply, result, word = None, 0, b""
     called = time.monotonic_ns()
     try:
-        reply = server.call(arguments)
+        for _ in range(times):
+            reply = server.call(arguments)
     except RuntimeError as error:
         result, word = 1, str(error).split(" ")[0].encode()[:32]
     completed = time.monotonic_ns()
@@ -71,6 +72,7 @@ def main():
     if "--note" in sys.argv:
         with open(sys.argv[sys.argv.index("--note") + 1], "a", encoding="utf-8") as notes:
             notes.write("started\n")
+    times = 2 if "--repeat" in sys.argv else 1
     shard = connect(os.environ["REDISBENCH_DRIVER_SOCKET"])
     frames, server = shard.makefile("rb"), None
 
@@ -103,7 +105,7 @@ def main():
                     (size,) = struct.unpack_from("<I", body, at)
                     arguments.append(body[at + 4 : at + 4 + size])
                     at += 4 + size
-                send(DONE, outcome(server, number, flags, arguments))
+                send(DONE, outcome(server, number, flags, arguments, times))
 
 
 main()

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use redisbench_wire::plan::Verify;
+use redisbench_wire::plan::{Client, Verify};
 use redisbench_wire::snapshot::{ServerCommands, ServerCpu, ServerNode, ServerStats};
 use redisbench_wire::topology::ChangeKind;
 
-use super::rate;
 use super::reason::reason;
 use super::thresholds::{FULL_WHILE_BEHIND, MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
+use super::{client, rate};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
@@ -72,13 +72,13 @@ pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     if spec.spec.measurement.shared_target {
         return shared(sent, executed, foreign);
     }
-    let message = unexplained(sent, executed, foreign)?;
+    let message = unexplained(sent, executed, foreign, client(spec))?;
     Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message))
 }
 
 /// Notes the commands of other clients, which are expected. Fewer commands than were sent are still a fault.
 fn shared(sent: Sent, executed: u64, foreign: u64) -> Option<VerdictReason> {
-    if let Some(message) = unexplained(sent, executed.min(sent.most), 0) {
+    if let Some(message) = unexplained(sent, executed.min(sent.most), 0, None) {
         return Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message));
     }
     let others = executed.saturating_sub(sent.most).saturating_add(foreign);
@@ -110,7 +110,8 @@ fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
     }
 }
 
-fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
+/// A message if too many commands are unexplained. `client` is the client under test.
+fn unexplained(sent: Sent, executed: u64, foreign: u64, client: Option<&Client>) -> Option<String> {
     let more = executed.saturating_sub(sent.most);
     let fewer = sent.least.saturating_sub(executed);
     let all = more.saturating_add(fewer).saturating_add(foreign);
@@ -122,10 +123,12 @@ fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
     let (sent, why) = if fewer > 0 {
         (
             sent.least,
-            "servers that were not queried execute requests too (behind a proxy, for example), or counters were reset",
+            "servers that were not queried execute requests too (behind a proxy, for example), or counters were reset"
+                .to_owned(),
         )
     } else {
-        (sent.most, "another client uses the target and leaves it less time for this benchmark")
+        // A library repeats commands of the mix only.
+        (sent.most, surplus(client.filter(|_| more > 0)))
     };
     let others = if foreign > 0 { format!(" and {} other commands", count(foreign)) } else { String::new() };
     Some(format!(
@@ -135,6 +138,21 @@ fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
         count(sent),
         human::share(all, whole),
     ))
+}
+
+/// Why servers executed more than was sent. A library that repeats a call reports it once.
+fn surplus(client: Option<&Client>) -> String {
+    const OTHER: &str = "another client uses the target";
+    let repeats = match client {
+        None => return format!("{OTHER} and leaves it less time for this benchmark"),
+        Some(Client { name, retries: 0, .. }) => {
+            format!("client {name} repeats calls although load.clients[].retries is 0")
+        }
+        Some(Client { name, retries, .. }) => {
+            format!("client {name} repeats failed calls, up to {retries} times each (load.clients[].retries)")
+        }
+    };
+    format!("{repeats}, or {OTHER}; both leave the target less time for the requests that are counted")
 }
 
 pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {

@@ -38,7 +38,8 @@ pub fn about(reason: ReasonKind) -> &'static str {
         }
         ReasonKind::Evictions => "Raise the servers' maxmemory, or write less.",
         ReasonKind::Unreconciled => {
-            "Keep other clients away from the target. If it executed fewer commands, another server replies, as with a proxy."
+            "Keep other clients away from the target, and set the retries of client libraries to 0. If it executed fewer \
+             commands, another server replies, as with a proxy."
         }
         ReasonKind::WrongReplies => "Look at the findings below: the target or something before it changes data.",
         ReasonKind::Trial => "Look at the trials below, and at the report of each that is not Valid.",

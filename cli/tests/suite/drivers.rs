@@ -88,6 +88,28 @@ fn a_driver_that_fails_is_named_with_what_it_did() {
     finished.assert_refused("--driver: small: is given twice: remove one");
 }
 
+/// A library that repeats calls makes the target execute more than the requests that are counted.
+#[test]
+fn a_driver_that_repeats_calls_is_found_by_the_servers_counts() {
+    for (retries, why) in [
+        (0, "client own repeats calls although load.clients[].retries is 0"),
+        (2, "client own repeats failed calls, up to 2 times each (load.clients[].retries)"),
+    ] {
+        let redis = RedisServer::start(&[]);
+        let target = json!({"name": "redis", "type": "Standalone", "endpoints": [redis.endpoint()]});
+        let clients = json!([{"name": "own", "type": "Driver", "driver": "small", "retries": retries}]);
+        let text = manifest(&target, &clients, &json!({}));
+        let finished = Run::local(&text, &["--driver", &small("small", "--repeat")]).finish();
+        let status = finished.succeeded();
+        assert_eq!(number(&finished.result()["requests"]["succeeded"]), 2_000, "{status:#}");
+        assert_eq!(redis.calls("get") + redis.calls("set"), 2 * 2_000);
+        let reasons = list(&status["verdict"]["reasons"]);
+        let found = reasons.iter().find(|reason| reason["reason"] == "Unreconciled");
+        let message = found.and_then(|reason| reason["message"].as_str()).unwrap_or_default();
+        assert!(message.contains("counted 4,000 commands") && message.contains(why), "{status:#}");
+    }
+}
+
 /// Its commands are those that `drivers/build.sh` writes.
 #[test]
 #[ignore = "needs other languages: make test-drivers"]

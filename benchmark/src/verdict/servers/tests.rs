@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::Kind;
+use redisbench_wire::plan::{Client, Library, Pool, Runtime};
 use redisbench_wire::snapshot::{
     Generator, Interface, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Tally,
 };
@@ -54,13 +55,54 @@ fn one_command_in_a_thousand_may_be_unexplained() {
     assert!(message.contains("21,000") && message.contains("20,000"), "{message}");
 }
 
+/// A server that executed what was sent, and `commands` others.
+fn foreign(commands: u64) -> ServerNode {
+    let mut node = server(20_000);
+    node.commands.as_mut().unwrap().foreign = commands;
+    node
+}
+
 #[test]
 fn commands_of_nobody_are_unexplained_too() {
-    let mut node = server(20_000);
-    node.commands.as_mut().unwrap().foreign = 500;
-    let verdict = judged(&closed(), &with(vec![node]));
+    let verdict = judged(&closed(), &with(vec![foreign(500)]));
     assert_eq!(kinds(&verdict), [(ReasonKind::Unreconciled, VerdictValue::Degraded)]);
     assert!(verdict.reasons[0].message.contains("500 other commands"), "{verdict:?}");
+}
+
+/// A library reports a call once, however often it sends it.
+#[test]
+fn a_client_that_repeats_calls_is_named_with_its_retries() {
+    let judge = |library: Library, retries: u32, node: ServerNode| {
+        let mut spec = closed();
+        plan(&mut spec).client = Some(Client {
+            name: "subject".into(),
+            library,
+            pool: Pool::Exclusive,
+            threads: 1,
+            runtime: Runtime::CurrentThread,
+            retries,
+        });
+        let verdict = judged(&spec, &with(vec![node]));
+        assert_eq!(kinds(&verdict), [(ReasonKind::Unreconciled, VerdictValue::Degraded)]);
+        verdict.reasons[0].message.clone()
+    };
+    let allowed = judge(Library::Fred, 3, server(21_000));
+    let named = "client subject repeats failed calls, up to 3 times each (load.clients[].retries), or another client";
+    assert!(allowed.contains(named), "{allowed}");
+    assert!(allowed.ends_with("for the requests that are counted"), "it was cut: {allowed}");
+    let forbidden = judge(Library::Driver { name: "go-redis".into() }, 0, server(21_000));
+    let named = "client subject repeats calls although load.clients[].retries is 0, or another client";
+    assert!(forbidden.contains(named), "{forbidden}");
+    for (library, node) in [
+        // The load generator's own client has no retries of this kind.
+        (Library::Engine, server(21_000)),
+        (Library::Fred, server(19_000)),
+        // No library makes other commands out of the mix.
+        (Library::Fred, foreign(500)),
+    ] {
+        let message = judge(library, 3, node);
+        assert!(!message.contains("subject"), "{message}");
+    }
 }
 
 #[test]
