@@ -7,6 +7,7 @@ use redisbench_clients::drivers::Drivers;
 use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::control::driver::Driver;
 use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
+use redisbench_loadgen::record::Traced;
 use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{Arrival, Bound, Client, Library, Load, Pool, Runtime, ShardPlan, TrialPlan};
@@ -48,6 +49,8 @@ pub fn constant(rate_per_second: u64) -> Load {
 pub struct Bench {
     pub driver: Arc<dyn Driver>,
     events: mpsc::Receiver<EngineEvent>,
+    /// The traced requests that have arrived.
+    pub traced: Vec<Traced>,
 }
 
 impl Bench {
@@ -81,7 +84,7 @@ impl Bench {
         let (sender, events) = mpsc::channel(256);
         let driver = redisbench_clients::spawn(config, drivers, sender).unwrap();
         driver.connect().unwrap();
-        Self { driver, events }
+        Self { driver, events, traced: Vec::new() }
     }
 
     pub async fn ready(&mut self) {
@@ -104,7 +107,11 @@ impl Bench {
         let found = async {
             while let Some(event) = self.events.recv().await {
                 assert!(!matches!(event, EngineEvent::WorkerFailed { .. }), "{event:?}");
-                if wanted(&event) {
+                let is_wanted = wanted(&event);
+                if let EngineEvent::Traced(traced) = event {
+                    self.traced.push(traced);
+                }
+                if is_wanted {
                     return;
                 }
             }

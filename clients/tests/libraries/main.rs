@@ -4,20 +4,24 @@
 
 mod bench;
 mod drivers;
+mod lossy;
 mod scripted;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{EngineConfig, EngineEvent, monotonic_nanoseconds};
+use redisbench_loadgen::record::Span;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
-    self, Bound, Client, Library, Operation, Pool, Preload, ReadFrom, RedisRsConnection, Runtime, TrialPlan,
+    self, Bound, Client, Library, Operation, Pool, Preload, ReadFrom, RedisRsConnection, Runtime, Tracing, TrialPlan,
 };
 use redisbench_wire::snapshot::Stage;
 
 use bench::{Bench, SECOND, client, constant, plan};
+use lossy::Lossy;
 
 fn all() -> Vec<Client> {
     let redis_rs = |connection| Library::RedisRs(connection);
@@ -36,7 +40,9 @@ fn all() -> Vec<Client> {
     ]
     .map(|(library, pool)| client(library, pool))
     .into();
-    clients.push(Client { runtime: Runtime::MultiThread, ..client(Library::Fred, Pool::Shared) });
+    for library in [Library::Fred, redis_rs(RedisRsConnection::Multiplexed), smart()] {
+        clients.push(Client { runtime: Runtime::MultiThread, ..client(library, Pool::Shared) });
+    }
     clients
 }
 
@@ -182,38 +188,119 @@ async fn only_the_library_is_connected_while_the_load_runs_and_nothing_after_it(
     }
 }
 
-/// While a server stands still, requests become due. The one that is due `x` before it goes on waits for `x` at least, through whatever
-/// library, and however few callers or connections are free.
+/// A second of 1,000 requests.
+fn thousand(client: &Client) -> TrialPlan {
+    let bound = Bound::Requests { count: 1_000, max_nanoseconds: 60 * SECOND };
+    TrialPlan { load: constant(1_000), bound, ..plan(client.clone()) }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stall_is_in_the_response_times_of_every_client() {
-    const MILLISECOND: u64 = 1_000_000;
     for client in all() {
         let server = RedisServer::start(&[]);
-        let plan = TrialPlan {
-            load: constant(1_000),
-            bound: Bound::Requests { count: 1_000, max_nanoseconds: 60 * SECOND },
-            ..plan(client.clone())
-        };
-        let bench = Bench::connected(plan.of_shard(0), &server).await;
-        let start = monotonic_nanoseconds() + SECOND / 20;
-        bench.driver.start(start, 1).unwrap();
-        wait_until("the load runs", || monotonic_nanoseconds() > start + 200 * MILLISECOND);
-        server.pause();
-        // Later than the kernel needs to stop it.
-        let stopped = monotonic_nanoseconds() + 20 * MILLISECOND;
-        wait_until("the stall is long enough", || monotonic_nanoseconds() > stopped + 300 * MILLISECOND);
-        let continued = monotonic_nanoseconds();
-        server.resume();
-        let snapshot = bench.finish().await;
-        assert_eq!(snapshot.total.succeeded, 1_000, "{client:?}: {:?}", snapshot.errors);
-        let response = snapshot.latency.response.decode(Kind::Request).unwrap();
-        for wait in [50, 100, 200].map(|wait| wait * MILLISECOND) {
-            let (first, last) = (stopped, (continued - wait).min(start + SECOND));
-            let due = last.saturating_sub(first) / MILLISECOND;
-            let waited = response.count_between(wait, u64::MAX);
-            assert!(waited + 1 >= due, "{client:?}: {waited} of {due} requests waited for {wait} ns");
-        }
+        let bench = Bench::connected(thousand(&client).of_shard(0), &server).await;
+        assert_stall_is_seen(&client, bench, &[server]).await;
     }
+    for library in [Library::Fred, Library::RedisRs(RedisRsConnection::Cluster)] {
+        let cluster = RedisCluster::steady(2);
+        let client = client(library, Pool::Shared);
+        let mut plan = thousand(&client);
+        plan.target.topology = plan::Topology::Cluster;
+        let nodes = cluster.nodes.iter().map(|node| NodeAddress::from(node.address())).collect();
+        let bench = Bench::of(EngineConfig::new(plan, 1, Topology::sharing(nodes))).await;
+        assert_stall_is_seen(&client, bench, &cluster.nodes).await;
+    }
+}
+
+/// While all servers stand still, requests become due. The one that is due `x` before they go on waits for `x` at least, through whatever
+/// library, and however few callers or connections are free.
+async fn assert_stall_is_seen(client: &Client, bench: Bench, servers: &[RedisServer]) {
+    const MILLISECOND: u64 = 1_000_000;
+    let start = monotonic_nanoseconds() + SECOND / 20;
+    bench.driver.start(start, 1).unwrap();
+    wait_until("the load runs", || monotonic_nanoseconds() > start + 200 * MILLISECOND);
+    servers.iter().for_each(RedisServer::pause);
+    // Later than the kernel needs to stop them.
+    let stopped = monotonic_nanoseconds() + 20 * MILLISECOND;
+    wait_until("the stall is long enough", || monotonic_nanoseconds() > stopped + 300 * MILLISECOND);
+    let continued = monotonic_nanoseconds();
+    servers.iter().for_each(RedisServer::resume);
+    let snapshot = bench.finish().await;
+    assert_eq!(snapshot.total.succeeded, 1_000, "{client:?}: {:?}", snapshot.errors);
+    let response = snapshot.latency.response.decode(Kind::Request).unwrap();
+    for wait in [50, 100, 200].map(|wait| wait * MILLISECOND) {
+        let (first, last) = (stopped, (continued - wait).min(start + SECOND));
+        let due = last.saturating_sub(first) / MILLISECOND;
+        let waited = response.count_between(wait, u64::MAX);
+        assert!(waited + 1 >= due, "{client:?}: {waited} of {due} requests waited for {wait} ns");
+    }
+}
+
+/// The server has executed a request, and its reply is lost with the connection. Whether the library then sends the request again is in
+/// the server's counts, and nowhere else.
+#[tokio::test]
+async fn a_call_that_a_library_repeats_counts_once() {
+    for retries in [0, 1] {
+        let server = RedisServer::start(&[]);
+        // A repeated request is the first on its new connection, so it is not lost again.
+        let lossy = Lossy::before(server.address(), 100);
+        let mut plan = plan(Client { retries, ..client(Library::Fred, Pool::Exclusive) });
+        // However long it takes to connect again.
+        (plan.timeouts.connect_nanoseconds, plan.timeouts.request_nanoseconds) = (60 * SECOND, 60 * SECOND);
+        let bench = Bench::of(EngineConfig::new(plan, 1, Topology::of(&[lossy.address]))).await;
+        bench.driver.start(monotonic_nanoseconds() + SECOND / 20, 1).unwrap();
+        let snapshot = bench.finish().await;
+        let (total, lost) = (snapshot.total, lossy.lost());
+        // Four connections are left, each with fewer requests than that.
+        assert!((17..=20).contains(&lost), "{lost} of {total:?}: {:?}", snapshot.errors);
+        let repeated = lost * u64::from(retries);
+        let failed = lost - repeated;
+        assert_eq!((total.succeeded, total.errors, total.unanswered), (2_000 - failed, failed, failed));
+        assert_eq!(server.calls("get"), 2_000 + repeated);
+        assert!(snapshot.errors.iter().all(|error| error.kind == "ConnectionReset"), "{:?}", snapshot.errors);
+    }
+}
+
+/// Runs 400 requests, of which one in `one_in` is traced. Asserts that the spans have the times of the calls.
+async fn traced(client: &Client, one_in: u64) -> Vec<Span> {
+    let server = RedisServer::start(&[]);
+    let plan = TrialPlan {
+        // Each of the two threads keeps up to 256 spans until they are taken.
+        bound: Bound::Requests { count: 400, max_nanoseconds: 60 * SECOND },
+        tracing: Some(Tracing { endpoint: "http://collector:4318".into(), one_in }),
+        ..plan(client.clone())
+    };
+    let mut bench = Bench::start(plan.of_shard(0), &server).await;
+    bench.until(|event| matches!(event, EngineEvent::Finished { aborted: false, .. })).await;
+    let batches = std::mem::take(&mut bench.traced);
+    assert!(batches.iter().all(|batch| batch.lost == 0), "{client:?}");
+    let spans: Vec<Span> = batches.into_iter().flat_map(|batch| batch.spans).collect();
+    let snapshot = bench.end().await;
+    assert_eq!(snapshot.total.succeeded, 400, "{client:?}: {:?}", snapshot.errors);
+    for span in &spans {
+        let in_order = span.sent.is_some_and(|sent| span.due <= sent && sent <= span.ended);
+        assert!(in_order && (span.node, &span.error) == (None, &None), "{client:?}: {span:?}");
+    }
+    let slowest = spans.iter().map(|span| span.ended - span.due).max().unwrap();
+    let longest = snapshot.latency.response.decode(Kind::Request).unwrap().max();
+    assert!(slowest <= longest + longest / 100, "{client:?}: {slowest} ns, in the histogram {longest}");
+    assert!(one_in > 1 || longest <= slowest + longest / 100, "{client:?}: {slowest} ns, in the histogram {longest}");
+    spans
+}
+
+#[tokio::test]
+async fn requests_of_every_client_can_be_traced() {
+    let mut chosen = BTreeSet::new();
+    // The engine's own spans come from its workers.
+    for client in all().into_iter().filter(|client| client.library != Library::Engine) {
+        let mut numbers: Vec<u64> = traced(&client, 1).await.iter().map(|span| span.k).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..400).collect::<Vec<_>>(), "{client:?}");
+        let some: BTreeSet<u64> = traced(&client, 4).await.iter().map(|span| span.k).collect();
+        assert!(!some.is_empty() && some.len() < 400, "{client:?}");
+        chosen.insert(some);
+    }
+    assert_eq!(chosen.len(), 1, "the number of a request decides, whatever its client: {chosen:?}");
 }
 
 /// Callers that wait for a free connection give up in time, so that a load ends when its server stands still.
