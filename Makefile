@@ -202,7 +202,7 @@ test-timing: packages ## run the tests that depend on timing; needs root, a kern
 # The situations run one by one for some seconds each: an hour for RUNS=10. ONLY=text selects some.
 verdict: servers ## run every situation RUNS (10) times and check its verdict; writes docs/evidence/verdict.md; needs root, a kernel with tbf, an otherwise idle machine, an hour
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
-	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
 	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
@@ -241,7 +241,7 @@ test-drivers: packages ## build the drivers of client libraries in Go, Java, Pyt
 # On the idle machine, and with another process that is always busy. Takes 90 minutes for RUNS=3 of each.
 record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict; needs what verdict needs, and stress-ng
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
-	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	cargo test --workspace --test classifier --no-run
 	$(MAKE) record RECORD=idle
 	stress-ng --quiet --cpu 1 & busy=$$!; trap 'kill $$busy' EXIT; $(MAKE) record RECORD=busy

@@ -38,6 +38,15 @@ pub fn a_shard_beside_others_on_its_processor() -> Given {
     })
 }
 
+/// A shard whose requests go through fred, on one thread. For a GET, this thread computes longer than the server.
+pub fn a_busy_client() -> Given {
+    let server = RedisServer::start(&[]);
+    let mut first = vec![Group::first(server.pid())];
+    let load = format!("{CLOSED}, clients: [{{name: fred, type: Fred}}]");
+    let manifest = Manifest { load, ..Manifest::new(&server.endpoint()) };
+    run(&manifest, |run: &Run| first.extend(run.children().into_iter().map(Group::first)))
+}
+
 /// A hundred shards at 20 requests per second each, on two processors that something else takes for 20 ms in every 100. A fifth of the
 /// requests become due meanwhile. Each shard waits for a processor for 4 % of the time, and all together for 400 %.
 pub fn many_shards_on_two_processors() -> Given {

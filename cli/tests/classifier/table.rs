@@ -189,6 +189,9 @@ pub const SITUATIONS: &[Situation] = &[
     .because(&["GeneratorCPU"])
     .perhaps(&["Unsteady", "GeneratorDelay"])
     .beside_others(),
+    situation("client-busy", "a client library that keeps its only thread busy", processors::a_busy_client)
+        .limited_by("Client", "fred")
+        .beside_others(),
     situation(
         "many-shards",
         "a hundred shards on two processors, without these for 20 ms in every 100",
