@@ -149,7 +149,7 @@ fn surplus(client: Option<&Client>) -> String {
             format!("client {name} repeats calls although load.clients[].retries is 0")
         }
         Some(Client { name, retries, .. }) => {
-            format!("client {name} repeats failed calls, up to {retries} times each (load.clients[].retries)")
+            format!("client {name} repeats failed calls (load.clients[].retries is {retries})")
         }
     };
     format!("{repeats}, or {OTHER}; both leave the target less time for the requests that are counted")

@@ -87,7 +87,7 @@ fn a_client_that_repeats_calls_is_named_with_its_retries() {
         verdict.reasons[0].message.clone()
     };
     let allowed = judge(Library::Fred, 3, server(21_000));
-    let named = "client subject repeats failed calls, up to 3 times each (load.clients[].retries), or another client";
+    let named = "client subject repeats failed calls (load.clients[].retries is 3), or another client";
     assert!(allowed.contains(named), "{allowed}");
     assert!(allowed.ends_with("for the requests that are counted"), "it was cut: {allowed}");
     let forbidden = judge(Library::Driver { name: "go-redis".into() }, 0, server(21_000));
