@@ -295,7 +295,7 @@ async fn requests_of_every_client_can_be_traced() {
     for client in all().into_iter().filter(|client| client.library != Library::Engine) {
         let mut numbers: Vec<u64> = traced(&client, 1).await.iter().map(|span| span.k).collect();
         numbers.sort_unstable();
-        assert_eq!(numbers, (0..400).collect::<Vec<_>>(), "{client:?}");
+        assert_eq!(numbers, (0..400).collect::<Vec<u64>>(), "{client:?}");
         let some: BTreeSet<u64> = traced(&client, 4).await.iter().map(|span| span.k).collect();
         assert!(!some.is_empty() && some.len() < 400, "{client:?}");
         chosen.insert(some);
