@@ -13,6 +13,7 @@ mod servers;
 mod so_far;
 mod steadiness;
 mod strain;
+mod tested;
 mod thresholds;
 pub(crate) use thresholds::STEADY;
 
@@ -23,6 +24,7 @@ use redisbench_wire::snapshot::Tally;
 use redisbench_wire::topology::Outage;
 
 use self::reason::reason;
+use self::tested::client;
 use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP, WHOLE};
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
@@ -84,11 +86,6 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
     let reasons: Vec<_> = reasons.into_iter().filter(is_fault).collect();
     let value = reasons.iter().map(|reason| reason.severity).max().unwrap_or(VerdictValue::Valid);
     Verdict { value, reasons, limited_by, component }
-}
-
-/// The client under test. The engine is judged as the load generator that it is.
-fn client(spec: &Validated) -> Option<&Client> {
-    spec.plan.client.as_ref().filter(|client| client.library != Library::Engine)
 }
 
 /// The client under test if the load generator's delays are a finding about it, and no fault of the run. None if something outside the

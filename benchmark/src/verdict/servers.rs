@@ -6,9 +6,10 @@ use redisbench_wire::plan::{Client, Verify};
 use redisbench_wire::snapshot::{ServerCommands, ServerCpu, ServerNode, ServerStats};
 use redisbench_wire::topology::ChangeKind;
 
+use super::rate;
 use super::reason::reason;
+use super::tested::client;
 use super::thresholds::{FULL_WHILE_BEHIND, MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
-use super::{client, rate};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
