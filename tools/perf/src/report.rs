@@ -61,7 +61,7 @@ const HOW: &str = "\
 - With 10,000 connections, the cost of connecting is subtracted for every client: the cost of a run with one request per
   connection.
 - System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, as the difference between runs
-  with two numbers of requests. The lowest of three counts is used, because a server that waits for its processor only adds
+  with two numbers of requests. The lowest of five counts is used, because a server that waits for its processor only adds
   to the work of a saturated worker. The open loop is behind its schedule (1M/s), so its batches are full too. At lower rates
   they are smaller, and a request costs more.
 - Large values have 4 connections and 4 keys, 4 GiB in each run. The time per byte should hardly depend on the size: caches hold

@@ -1,7 +1,7 @@
 //! Counts: system calls and instructions. Each is the difference between runs with two numbers of requests, which
 //! excludes one-time work.
 //!
-//! Uses the lowest of three counts of each: the figure is that of a saturated worker, and a server that waits for its
+//! Uses the lowest of five counts of each: the figure is that of a saturated worker, and a server that waits for its
 //! processor only adds to a count.
 
 use anyhow::Context as _;
@@ -14,7 +14,7 @@ use crate::table::{Floor, Measured};
 pub const PIPELINE: u32 = 16;
 /// Few enough that no request is too late to be sent, even with a slow callgrind.
 const REQUESTS: [u64; 2] = [30_000, 90_000];
-const TIMES: usize = 3;
+const TIMES: usize = 5;
 
 /// System calls per 16 requests, of ours and of the floor.
 pub fn system_calls(bench: &Bench, load: Load) -> anyhow::Result<Measured> {
