@@ -98,7 +98,7 @@ impl Display {
     }
 }
 
-/// One line: phase, time, rate, percentiles and errors, or what the benchmark is waiting for.
+/// One line: phase, time, rate, percentiles, errors and rates of client-side caches, or what the benchmark is waiting for.
 pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = state(spec, status, now);
     if status.phase == Phase::Running {
@@ -114,6 +114,9 @@ pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Times
         );
         let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
         parts.extend(errors.map(|errors| format!("errors {errors}")));
+        let caches =
+            [("hits", progress.cache_hits_per_second), ("invalidations", progress.invalidations_per_second)];
+        parts.extend(caches.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", human::rate(value?)))));
     }
     parts.extend(troubles(status));
     parts.join("   ")
@@ -173,6 +176,13 @@ spec:
         );
         status = running();
         assert_eq!(line(&spec, &status, at(120)), "Running   20s of 1m05s   5.00k/s   p99 1.45 ms   errors 0 (0 %)");
+        let progress = status.progress.as_mut().unwrap();
+        (progress.cache_hits_per_second, progress.invalidations_per_second) = (Some(20_000), Some(3));
+        assert_eq!(
+            line(&spec, &status, at(120)),
+            "Running   20s of 1m05s   5.00k/s   p99 1.45 ms   errors 0 (0 %)   hits 20.0k/s   invalidations 3/s"
+        );
+        status = running();
         status.shards = Some(ShardCounts { desired: 2, running: 1, lost: 1, ..ShardCounts::default() });
         assert_eq!(
             line(&spec, &status, at(102)),

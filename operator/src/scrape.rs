@@ -256,7 +256,7 @@ fn merged_bytes(live: &LivePicture) -> u64 {
 mod tests {
     use kube::runtime::reflector::store;
     use kube::runtime::watcher::Event;
-    use redisbench_benchmark::conductor::{ConductStage, RecentLatency};
+    use redisbench_benchmark::conductor::{CacheRates, ConductStage, RecentLatency};
     use redisbench_benchmark::measurement::topology::MergedTopology;
     use redisbench_testkit::api_server::merge;
     use redisbench_wire::histogram::{EncodedHistogram, Kind};
@@ -447,6 +447,7 @@ mod tests {
             percent: 1,
             achieved_per_second: 400,
             recent: Some(RecentLatency { response: recent, service: None, span: Span::default() }),
+            caches: Some(CacheRates { hits_per_second: 900, invalidations_per_second: 0 }),
             measuring: true,
             complete: true,
             snapshot_bytes: 4_096,
@@ -467,6 +468,9 @@ mod tests {
         has(&shown, &(labelled("trial_verdict", first, ",verdict=\"Valid\"") + " 1"));
         has(&shown, &(labelled("requests_total", second, ",outcome=\"succeeded\"") + " 5"));
         has(&shown, &(labelled("recent_requests_per_second", second, "") + " 400"));
+        let cached = |event: &str| labelled("recent_cache_events_per_second", second, &format!(",event=\"{event}\""));
+        has(&shown, &(cached("hit") + " 900"));
+        has(&shown, &(cached("invalidation") + " 0"));
         let p99 = shown
             .lines()
             .find(|line| line.starts_with(&labelled("recent_response_time_seconds", second, ",percentile=\"99\"")));

@@ -9,6 +9,7 @@ use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 use redisbench_wire::timeline::{History, NodePart, Sum};
 
+use super::cached::CacheRates;
 use super::clock::{duration, nanoseconds};
 use super::held::{self, RECENT_SECONDS};
 use super::seconds;
@@ -65,6 +66,7 @@ pub fn of(shards: &[Shard], parts: &Parts, history: &History, since_start: i64) 
         shards: shards.iter().map(|shard| live_shard(shard, &seconds)).collect(),
         nodes: recent.as_mut().map(|recent| std::mem::take(&mut recent.nodes)).unwrap_or_default(),
         recent: recent.map(|recent| recent.latency).filter(|latency| !latency.response.is_empty()),
+        caches: caches(shards),
         measuring,
         complete: shards.iter().all(|shard| shard.snapshot.is_some() || matches!(shard.standing, Standing::Lost(_))),
         snapshot_bytes: shards
@@ -140,6 +142,12 @@ fn live_shard(shard: &Shard, seconds: &Range<u32>) -> LiveShard {
         },
         ..place
     }
+}
+
+/// Like the rate of requests, without the shards that are lost.
+fn caches(shards: &[Shard]) -> Option<CacheRates> {
+    let running = shards.iter().filter(|shard| !matches!(shard.standing, Standing::Lost(_)));
+    running.filter_map(|shard| shard.cached.rates()).reduce(CacheRates::plus)
 }
 
 fn topology(shards: &[Shard]) -> MergedTopology {

@@ -6,6 +6,7 @@
 
 mod barrier;
 mod broadcast;
+mod cached;
 mod calls;
 mod cleanup;
 pub mod client;
@@ -45,6 +46,7 @@ pub use crate::measurement::ResultMemory;
 
 pub use crate::api::status::ShardCounts;
 
+pub use cached::CacheRates;
 pub use calls::{Call, CallCounts, CallError, Endpoint, Reply, ShardCalls, Unreachable};
 pub use config::{
     ConductorConfig, ConductorLimits, Control, GRACE_PERIOD, Journal, JournalError, QUEUED, ShardPresence, StartRecord,

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::{Tally, VerificationCounts};
 use redisbench_wire::timeline::{NodePart, Part, Span};
 
+use super::cached::CacheRates;
 use super::intervals::planned_length;
 use super::{ConductorConfig, StartRecord};
 use crate::api::status::{NodeProgress, ShardCounts};
@@ -157,6 +158,8 @@ pub struct LivePicture {
     pub achieved_per_second: u64,
     /// Latency of measured requests over the same seconds; none if they contain none.
     pub recent: Option<RecentLatency>,
+    /// Client-side caches of all shards that are not lost; none without caches, and before the measurement.
+    pub caches: Option<CacheRates>,
     /// True if any shard has begun to measure.
     pub measuring: bool,
     /// True if each shard that is not lost has sent a snapshot. Until then, after a takeover, counts are lower than they were.

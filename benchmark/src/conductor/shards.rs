@@ -6,6 +6,7 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Series, Snapshot, Stage, Window};
 use redisbench_wire::{ClockReading, Preparation, ShardFailure, ShardPhase, ShardState};
 
+use super::cached::Cached;
 use super::clock::{ClockEstimate, nanoseconds};
 use super::event::Answered;
 use super::held::Held;
@@ -76,6 +77,7 @@ pub struct Shard {
     /// Set if the histograms of the snapshot, the final one, are merged and dropped.
     pub own_latency: Option<OwnLatency>,
     pub seconds: Held,
+    pub cached: Cached,
     /// The arrival of the snapshot, on the conductor's clock.
     pub snapshot_at: i64,
     /// The last snapshot showed no change.
@@ -140,6 +142,7 @@ impl Shard {
             snapshot: None,
             own_latency: None,
             seconds: Held::default(),
+            cached: Cached::default(),
             snapshot_at: 0,
             stands_still: false,
             first_send: None,
@@ -335,6 +338,7 @@ impl Shard {
         if snapshot.terminated {
             self.leaves(None, now);
         }
+        self.cached.take(&snapshot);
         self.snapshot = Some(snapshot);
         self.note_first_send();
     }
@@ -367,6 +371,7 @@ impl Shard {
         }
         (self.snapshot, self.own_latency) = (None, None);
         self.seconds = Held::default();
+        self.cached = Cached::default();
         self.stands_still = false;
         self.first_send = None;
         self.clock = None;

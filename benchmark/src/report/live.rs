@@ -127,6 +127,8 @@ impl Subject<'_> {
         Some(status::Progress {
             percent: u32::from(live.percent.min(100)),
             achieved_per_second: live.achieved_per_second,
+            cache_hits_per_second: live.caches.map(|caches| caches.hits_per_second),
+            invalidations_per_second: live.caches.map(|caches| caches.invalidations_per_second),
             p50_nanoseconds: recent(live, Quantile::P50),
             p99_nanoseconds: recent(live, Quantile::P99),
             p999_nanoseconds: recent(live, Quantile::P999),
@@ -206,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::api::status::ReasonKind;
-    use crate::conductor::RecentLatency;
+    use crate::conductor::{CacheRates, RecentLatency};
     use crate::measurement::topology::MergedTopology;
     use crate::verdict::ShardProcessors;
 
@@ -224,6 +226,7 @@ mod tests {
             percent: 50,
             achieved_per_second: requests / 5,
             recent,
+            caches: None,
             measuring: true,
             complete: true,
             snapshot_bytes: 0,
@@ -253,6 +256,17 @@ mod tests {
         let p99 = [0, 1, 999, 1_000].map(|requests| shown(picture(requests)).p99_nanoseconds.is_some());
         assert_eq!(p99, [false, false, false, true]);
         assert!(shown(picture(1)).measuring, "however few requests there are");
+    }
+
+    #[test]
+    fn rates_of_caches_are_absent_without_caches() {
+        let rates = |caches| {
+            let shown = shown(LivePicture { caches, ..picture(1) });
+            (shown.cache_hits_per_second, shown.invalidations_per_second)
+        };
+        assert_eq!(rates(None), (None, None));
+        let caches = CacheRates { hits_per_second: 7, invalidations_per_second: 0 };
+        assert_eq!(rates(Some(caches)), (Some(7), Some(0)));
     }
 
     #[test]

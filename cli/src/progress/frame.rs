@@ -78,7 +78,8 @@ fn title(model: &Model) -> Line<'_> {
     Line::from(vec![Span::styled(model.name.as_str(), BOLD), Span::raw("   "), Span::raw(model.state.as_str())])
 }
 
-/// Rate, errors and percentiles of the last seconds: in one line, or in two on a narrow terminal. Empty before the load.
+/// Rate, errors and percentiles of the last seconds: in one line, or in two on a narrow terminal. Another line has the rates of client-side
+/// caches. Empty before the load.
 fn numbers(model: &Model, area: Rect) -> Vec<Line<'static>> {
     if !model.is_running {
         return Vec::new();
@@ -90,6 +91,13 @@ fn numbers(model: &Model, area: Rect) -> Vec<Line<'static>> {
     let quantiles =
         [("p50", progress.p50_nanoseconds), ("p99", progress.p99_nanoseconds), ("p99.9", progress.p999_nanoseconds)];
     let quantiles = quantiles.map(|(name, value)| (name, known(value)));
+    let per_second = |name, value: Option<u64>| Some((name, rate(value?)));
+    let caches = [
+        per_second("hits", progress.cache_hits_per_second),
+        per_second("invalidations", progress.invalidations_per_second),
+    ];
+    let caches: Vec<_> = caches.into_iter().flatten().collect();
+    let caches = (!caches.is_empty()).then(|| labelled(&caches));
     let servers =
         model.topology.as_ref().filter(|_| area.height >= HIGH).map(|servers| Line::styled(servers.clone(), DIM));
     let numbers = if area.width < WIDE {
@@ -97,7 +105,7 @@ fn numbers(model: &Model, area: Rect) -> Vec<Line<'static>> {
     } else {
         vec![labelled(&counts.into_iter().chain(quantiles).collect::<Vec<_>>())]
     };
-    numbers.into_iter().chain(servers).collect()
+    numbers.into_iter().chain(caches).chain(servers).collect()
 }
 
 fn labelled(parts: &[(&'static str, String)]) -> Line<'static> {
@@ -287,6 +295,16 @@ mod tests {
         let text = drawn(&running(), 40, 10).join("\n");
         assert!(text.contains("rate 5.00k/s") && text.contains("Invalid ShardLost:"), "{text}");
         assert!(text.contains(|symbol| ('\u{2801}'..='\u{28ff}').contains(&symbol)), "no curve in\n{text}");
+    }
+
+    #[test]
+    fn client_side_caches_have_a_line_of_their_own() {
+        let mut model = running();
+        (model.progress.cache_hits_per_second, model.progress.invalidations_per_second) = (Some(812_000), Some(0));
+        for (width, height) in [(40, 12), (80, 24)] {
+            let rows = drawn(&model, width, height);
+            assert!(rows.iter().any(|row| row == "hits 812k/s  invalidations 0/s"), "{rows:?}");
+        }
     }
 
     #[test]

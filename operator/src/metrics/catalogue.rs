@@ -67,6 +67,8 @@ metrics! {
         "While the trial runs: response time of successful requests over the last 5 s. Absent with too few requests.";
     RECENT_SERVICE_TIME = Gauge Trial "redisbench_recent_service_time_seconds" ["percentile"]
         "While the trial runs: service time of successful requests over the last 5 s. Absent in a closed loop.";
+    RECENT_CACHE_RATE = Gauge Trial "redisbench_recent_cache_events_per_second" ["event"]
+        "While a trial with spec.workload.caching is measured: events of client-side caches per second over the last 5 s: hit, invalidation.";
     RECENT_OPERATION_RATE = Gauge Trial "redisbench_recent_operation_requests_per_second" ["operation"]
         "While the trial runs: successful measured requests per second of each operation over the last 5 s.";
     RECENT_OPERATION_RESPONSE_TIME = Gauge Trial "redisbench_recent_operation_response_time_seconds" ["operation" "percentile"]

@@ -17,7 +17,7 @@ use redisbench_wire::snapshot::VerificationCounts;
 
 use super::buckets::Buckets;
 use super::catalogue::{
-    BYTES, ERRORS, Metric, Of, RECENT_NODE_RATE, RECENT_NODE_SERVICE_TIME, RECENT_OPERATION_RATE,
+    BYTES, ERRORS, Metric, Of, RECENT_CACHE_RATE, RECENT_NODE_RATE, RECENT_NODE_SERVICE_TIME, RECENT_OPERATION_RATE,
     RECENT_OPERATION_RESPONSE_TIME, RECENT_RATE, RECENT_RESPONSE_TIME, RECENT_SERVICE_TIME, REQUESTS, RESPONSE_TIME,
     RESULT_CACHE, RESULT_CONNECT_TIME, RESULT_CONNECTIONS, RESULT_INVALIDATION_TIME, RESULT_NODE_REQUESTS,
     RESULT_NODE_SERVICE_TIME, RESULT_OPERATION_BANDWIDTH, RESULT_OPERATION_REQUESTS, RESULT_OPERATION_RESPONSE_TIME,
@@ -312,6 +312,10 @@ impl Samples {
 
     fn recent(&mut self, picture: &LivePicture, asked: &[Quantile], operations: &[String]) {
         self.add(&RECENT_RATE, &[], picture.achieved_per_second);
+        if let Some(caches) = picture.caches {
+            let rates = [("hit", caches.hits_per_second), ("invalidation", caches.invalidations_per_second)];
+            self.counts(&RECENT_CACHE_RATE, &[], &rates);
+        }
         let Some(recent) = &picture.recent else { return };
         self.times(&RECENT_RESPONSE_TIME, &[], &quantiles(&recent.response, asked));
         if let Some(service) = &recent.service {

@@ -15,6 +15,12 @@ pub struct Progress {
     pub percent: u32,
     /// Successful requests per second over the last five whole seconds that all shards have completed.
     pub achieved_per_second: u64,
+    /// Hits of client-side caches per second, over the last 5 s of the measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_hits_per_second: Option<u64>,
+    /// Invalidations per second, like `cacheHitsPerSecond`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalidations_per_second: Option<u64>,
     /// The median of response time of successful requests over the seconds of `achievedPerSecond`, rounded up by at most 3.2 %. Not set, like
     /// the other percentiles, if there were too few requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]

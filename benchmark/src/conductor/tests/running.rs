@@ -6,16 +6,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::Bound;
-use redisbench_wire::snapshot::Stage;
+use redisbench_wire::snapshot::{Cache, CacheCounts, Stage};
 use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 
 use super::super::polled::Share;
-use super::super::{ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence, Unreachable};
+use super::super::{
+    CacheRates, ConductStage, Ending, Failure, Outcome, Reply, ResultMemory, ShardPresence, Unreachable,
+};
 use super::{MEASURED, OnLost, Rig, WARMUP, evicted, failure, lost, succeeded};
 use crate::measurement::merge::{Merged, merge};
 use crate::measurement::parts::histogram_bytes;
+use crate::sample::encoded;
 
 #[test]
 fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
@@ -44,6 +48,29 @@ fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     assert_eq!(live.achieved_per_second, 3_000);
     let shards: Vec<_> = live.shards.iter().map(|shard| (shard.lost, shard.achieved_per_second)).collect();
     assert_eq!(shards, [(false, 1_000), (false, 1_000), (true, 0), (false, 1_000)]);
+}
+
+#[test]
+fn the_rates_of_caches_are_those_of_the_shards_that_run() {
+    let mut rig = Rig::new(2);
+    rig.lie = Some(Box::new(|_, reply| match reply {
+        Ok(Reply::Snapshot(mut snapshot)) => {
+            let succeeded = snapshot.total.succeeded;
+            let counts = CacheCounts { hits: succeeded * 2, invalidations: succeeded / 10, ..CacheCounts::default() };
+            snapshot.cache = Some(Cache { counts, invalidation: encoded(Kind::Request, &[]) });
+            Ok(Reply::Snapshot(snapshot))
+        }
+        other => other,
+    }));
+    let rates = |rig: &Rig| rig.progress.live.as_ref().unwrap().caches;
+    rig.until(|progress| progress.live.as_ref().is_some_and(|live| live.warmup.succeeded > 0));
+    assert_eq!(rates(&rig), None, "only the measurement counts");
+    rig.until_measuring();
+    rig.pass(MEASURED / 2);
+    assert_eq!(rates(&rig), Some(CacheRates { hits_per_second: 4_000, invalidations_per_second: 200 }));
+    rig.set_presence(1, evicted());
+    rig.complete(1);
+    assert_eq!(rates(&rig), Some(CacheRates { hits_per_second: 2_000, invalidations_per_second: 100 }));
 }
 
 #[test]

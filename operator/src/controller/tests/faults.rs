@@ -363,6 +363,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 verification: None,
                 achieved_per_second: 1_000 + tick,
                 recent: None,
+                caches: None,
                 measuring: true,
                 shards: Vec::new(),
                 nodes: Vec::new(),
