@@ -15,7 +15,7 @@ WAITING := RUST_TEST_THREADS=6
 
 # Tests that need root, but no idle machine.
 ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed \
-	names::a_pool_has_all_addresses_of_a_name
+	names::a_pool_has_all_addresses_of_a_name names::a_pool_follows_its_name
 
 # The programs with unit tests; `--bins` would compile tests of the others, too. benchmark/tests/edges.rs checks the list.
 UNIT := --lib --bin kubectl-redisbench --bin redisbench-floor --bin redisbench-perf --bin redisbench-scale --bin redisbench-soak

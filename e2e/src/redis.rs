@@ -97,31 +97,36 @@ pub async fn available(namespace: &TestNamespace, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all nodes agree that it is
-/// complete.
-pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
-    let nodes = 2 * PRIMARIES;
+/// Starts `count` Redis servers with more `arguments`, as a `StatefulSet` whose headless Service `name` has all of their addresses.
+pub async fn headless(namespace: &TestNamespace, name: &str, count: usize, arguments: &[&str]) -> Result<()> {
     let labels = json!({"app": name});
-    let arguments = [&IN_MEMORY[..], &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"]].concat();
     let set = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": name},
         "spec": {
-            "replicas": nodes,
+            "replicas": count,
             "serviceName": name,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": redis(&arguments, None)},
+            "template": {"metadata": {"labels": labels}, "spec": redis(&[&IN_MEMORY[..], arguments].concat(), None)},
         },
     });
     let service = service(name, &json!({"clusterIP": "None", "selector": labels, "ports": [{"port": 6379}]}));
     namespace.apply(&[set, service]).await?;
     wait::object(namespace.api::<StatefulSet>(), name, "ready", READY, |set| {
         let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas);
-        ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
+        ready.and_then(|ready| usize::try_from(ready).ok()) == Some(count)
     })
     .await?;
+    Ok(())
+}
+
+/// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all nodes agree that it is
+/// complete.
+pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
+    let nodes = 2 * PRIMARIES;
+    headless(namespace, name, nodes, &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"]).await?;
     let pods: Api<Pod> = namespace.api();
     let members = pods.list(&ListParams::default().labels(&format!("app={name}"))).await?.items;
     let mut addresses = Vec::new();

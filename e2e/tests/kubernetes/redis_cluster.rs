@@ -43,6 +43,30 @@ fn four_shards_load_a_redis_cluster() {
     });
 }
 
+#[test]
+fn every_pod_of_a_headless_service_is_loaded() {
+    run(|namespace| async move {
+        redis::headless(&namespace, "redis", redis::PRIMARIES, &[]).await?;
+        let pool = json!({
+            "name": "redis", "type": "Pool", "endpoints": ["redis:6379"], "pool": {"distribution": "ByKey"},
+        });
+        let spec = json!({
+            "targets": [pool],
+            "load": {"connections": 12},
+            "measurement": {"breakdown": ["Operation", "Node"]},
+        });
+        let object = Benchmark::create(&namespace, "pool", &spec).await?.succeeded(SOON).await?;
+        check_nodes(&object)?;
+        let mut total = 0;
+        for index in 0..redis::PRIMARIES {
+            total += served(&redis::calls(&namespace, &format!("redis-{index}")).await?);
+        }
+        let sent = sent(&object)?;
+        ensure!(total == sent, "the servers counted {total} requests, the benchmark {sent}");
+        Ok(())
+    });
+}
+
 fn check_nodes(object: &Value) -> Result<()> {
     let nodes = list(object, "/status/result/nodes");
     ensure!(nodes.len() == redis::PRIMARIES, "a breakdown over {} nodes: {nodes:?}", nodes.len());

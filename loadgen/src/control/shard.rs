@@ -189,9 +189,12 @@ impl Shard {
             EngineEvent::ConnectionLost { message } => {
                 info!(message, "lost a connection");
                 self.renew();
-                // A primary that becomes a replica closes all its connections, but continues to serve reads.
-                if self.trial.plan_in_use().is_some_and(|plan| plan.target.topology == Kind::Sentinel) {
-                    self.search_again(Again::Moved);
+                match self.trial.plan_in_use().map(|plan| plan.target.topology) {
+                    // A primary that becomes a replica closes all its connections, but continues to serve reads.
+                    Some(Kind::Sentinel) => self.search_again(Again::Moved),
+                    // No other event reports that a name has other addresses while the known ones still accept connections.
+                    Some(Kind::Pool) => self.search_again(Again::NodeGone),
+                    _ => {}
                 }
                 return;
             }

@@ -150,6 +150,12 @@ async fn servers(target: &Target) -> Result<Vec<(Endpoint, SocketAddr)>, Finding
     Ok(servers)
 }
 
+/// Whether one name stands for all servers of a pool. Their ids are then addresses: the label of a server is the name only as long as the
+/// name has one address.
+fn is_sole_name(target: &Target) -> bool {
+    target.topology == Kind::Pool && target.endpoints.len() == 1
+}
+
 /// Sorts the address in use first, so that it is kept while it answers.
 fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<SocketAddr> {
     let in_use =
@@ -266,13 +272,18 @@ impl Look<'_> {
             return Err(wrong_topology(&message).into());
         }
         let label = self.endpoint.to_string();
+        let id = if is_sole_name(self.target()) { self.address.to_string() } else { label.clone() };
         let members = match client.ask(&redis::cmd("ROLE")).await {
-            Ok(role) => cluster::members(&role, &label),
+            Ok(role) => {
+                let mut members = cluster::members(&role, &label);
+                members.iter_mut().take(1).for_each(|own| own.id.clone_from(&id));
+                members
+            }
             // A user without ROLE sees no other members.
             Err(Trouble::Refused(_)) => Vec::new(),
             Err(trouble) => return Err(trouble.into()),
         };
-        let node = NodeAddress { id: label.clone(), address: self.address, label };
+        let node = NodeAddress { id, address: self.address, label };
         Ok(Topology { nodes: vec![node], members, ..Topology::default() })
     }
 

@@ -225,7 +225,11 @@ impl Watcher {
     fn add_nodes(&self, topology: &Topology) {
         let mut nodes = locked(&self.nodes);
         for node in &topology.nodes {
-            if nodes.len() < limits::NODES && !nodes.iter().any(|known| known.address.label == node.label) {
+            // A server of a pool may have another label now.
+            let same = |known: &NodeAddress| {
+                known.label == node.label || (&known.id, known.address) == (&node.id, node.address)
+            };
+            if nodes.len() < limits::NODES && !nodes.iter().any(|known| same(&known.address)) {
                 nodes.push(Node::new(node));
             }
         }

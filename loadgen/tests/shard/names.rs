@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use redisbench_testkit::servers::RedisServer;
+use redisbench_testkit::servers::{RedisServer, calls};
 use redisbench_wire::plan::Topology;
+use redisbench_wire::topology::{Change, ChangeKind};
+use redisbench_wire::{AbortThen, Detail};
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
-use crate::load::assert_sent;
+use crate::load::{assert_balanced, assert_sent, endless};
 use crate::plans::{SECOND, plan, steady};
 
 const RATE: u64 = 2000;
@@ -77,4 +79,86 @@ async fn a_pool_has_all_addresses_of_a_name() {
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     let addresses: Vec<_> = snapshot.nodes.iter().map(|node| node.address.clone()).collect();
     assert_eq!(addresses, [1, 2].map(|last| format!("127.0.0.{last}:{port}")));
+}
+
+/// The calls of a command that the server at the other end counted.
+fn counted(server: &mut redis::Connection, command: &str) -> u64 {
+    let statistics: String = redis::cmd("INFO").arg("commandstats").query(server).unwrap();
+    calls(&statistics).get(command).copied().unwrap_or_default()
+}
+
+/// Closes the connections of the server's other clients.
+fn close_connections(server: &mut redis::Connection) {
+    let closed: u32 = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").query(server).unwrap();
+    assert!(closed > 0, "the shard had no connection");
+}
+
+/// Both servers answer all the time, so only a broken connection makes the shard resolve the name again.
+#[tokio::test]
+#[ignore = "gives a process names of its own, which needs root: make test-selfcheck"]
+async fn a_pool_follows_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    let stays = RedisServer::start(&[]);
+    let port = stays.address().port().to_string();
+    let comes = RedisServer::try_start(&["--bind", "127.0.0.2", "--port", &port]).expect("the port is taken");
+    let mut first = stays.connection();
+    let mut second = redis::Client::open(format!("redis://127.0.0.2:{port}")).unwrap().get_connection().unwrap();
+    std::fs::write(&hosts, "127.0.0.1 redis.test\n").unwrap();
+    let shard = shard_with(&hosts).await;
+    let mut plan = endless(steady(plan(&format!("redis.test:{port}")), RATE, SECONDS));
+    plan.target.topology = Topology::Pool;
+    shard.prepared(&plan).await;
+    shard.begin(1).await;
+    eventually("the first is loaded", async || (counted(&mut first, "get") > 1000).then_some(())).await;
+    assert_eq!(counted(&mut second, "get"), 0, "it has not joined yet");
+
+    std::fs::write(&hosts, "127.0.0.1 redis.test\n127.0.0.2 redis.test\n").unwrap();
+    close_connections(&mut first);
+    eventually("the second is loaded", async || (counted(&mut second, "get") > 1000).then_some(())).await;
+    let before = counted(&mut first, "get");
+    eventually("the first still is", async || (counted(&mut first, "get") > before + 1000).then_some(())).await;
+
+    std::fs::write(&hosts, "127.0.0.1 redis.test\n").unwrap();
+    close_connections(&mut second);
+    let gone = eventually("the second has left", async || {
+        let changes = shard.snapshot(Detail::Live).await.unwrap().body.topology.changes;
+        changes.iter().any(|change| change.what == ChangeKind::Gone).then_some(())
+    });
+    gone.await;
+    eventually("it has no connection", async || {
+        let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut second).unwrap();
+        (clients.lines().count() == 1).then_some(())
+    })
+    .await;
+    shard.abort(AbortThen::Stop).await.unwrap();
+    let snapshot = shard.finished().await;
+
+    assert_balanced(&snapshot);
+    let (name, address) = (format!("redis.test:{port}"), format!("127.0.0.2:{port}"));
+    let slots = |change: &Change| change.slots.iter().map(|range| range.count()).sum::<u64>();
+    let changes = snapshot.topology.changes.iter();
+    let changes: Vec<_> =
+        changes.map(|change| (change.what, change.node.as_str(), change.from.as_deref(), slots(change))).collect();
+    let half = 8192;
+    let joined = [
+        (ChangeKind::Appeared, address.as_str(), None, half),
+        (ChangeKind::SlotsMoved, address.as_str(), Some(name.as_str()), half),
+    ];
+    let left = [
+        (ChangeKind::SlotsMoved, name.as_str(), Some(address.as_str()), half),
+        (ChangeKind::Gone, address.as_str(), None, half),
+    ];
+    assert_eq!(changes, [joined, left].concat());
+    let nodes: Vec<_> = snapshot.nodes.iter().map(|node| node.address.as_str()).collect();
+    assert_eq!(nodes, [name.as_str(), address.as_str()]);
+    // At most what was in flight on the connections that were closed.
+    let in_flight = u64::from(plan.connections * plan.pipeline);
+    assert!(snapshot.total.errors <= 2 * in_flight, "{:?}", snapshot.errors);
+    let mut served = |command: &str| counted(&mut first, command) + counted(&mut second, command);
+    let served = served("get") + served("set") - snapshot.preload_commands;
+    let total = snapshot.total;
+    let answered = total.succeeded..=total.succeeded + total.errors + total.in_flight;
+    assert!(answered.contains(&served), "{served}: {total:?}");
+    drop(comes);
 }
