@@ -1,6 +1,7 @@
 #!/bin/bash
 # images.sh [base|project|all]: builds image archives from files of this machine,
-# without a registry. The project's own use the release binaries in BIN_DIR.
+# without a registry. The project's own use the release binaries in BIN_DIR; the
+# base has a driver too, built from its Go modules.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 what=${1:-all}
@@ -24,6 +25,10 @@ if [ "$what" != project ]; then
   # With the official image's name, regardless of Debian's patch level.
   ! stale haproxy "$(command -v haproxy)" || image haproxy docker.io/library/haproxy:2.6 --user 99:99 \
     --entry /usr/sbin/haproxy --elf /usr/sbin/haproxy
+  # Like drivers/Dockerfile.
+  (cd "$REPO/drivers/go" && GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -trimpath -o "$BIN/" ./go-redis)
+  ! stale go-redis "$BIN/go-redis" || image go-redis docker.io/redisbench/go-redis:e2e --user 65532:65532 \
+    --entry /driver "$BIN/go-redis:/driver"
 fi
 if [ "$what" != base ]; then
   for p in operator loadgen clients; do

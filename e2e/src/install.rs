@@ -23,6 +23,7 @@ impl Cluster {
             arguments.push("--set-string".to_owned());
             arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
         }
+        arguments.extend(["--set-string".to_owned(), format!("drivers.go-redis={registry}/go-redis:{tag}")]);
         for value in values {
             arguments.extend(["--set".to_owned(), (*value).to_owned()]);
         }

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use redisbench_e2e::benchmark::{SOON, condition};
 use redisbench_e2e::json::{count, list};
-use redisbench_e2e::{Benchmark, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::{Value, json};
 
 fn check_verified(object: &Value) -> Result<()> {
@@ -90,6 +90,16 @@ fn a_benchmark_is_compared_with_one_of_before() {
     });
 }
 
+/// Checks that the server counted the successful requests of all trials, and no others.
+async fn check_counted(namespace: &TestNamespace, object: &Value) -> Result<()> {
+    let succeeded = list(object, "/status/trials").iter().map(|trial| count(trial, "/requests/succeeded"));
+    let succeeded = succeeded.sum::<Result<u64>>()?;
+    let calls = redis::calls(namespace, "deployment/redis").await?;
+    let counted = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum::<u64>();
+    ensure!(succeeded > 0 && counted == succeeded, "the server counted {calls:?}, not {succeeded}: {object}");
+    Ok(())
+}
+
 /// Pods of the image with client libraries send through each client in turn.
 #[test]
 fn client_libraries_are_compared_by_what_they_cost() {
@@ -104,11 +114,7 @@ fn client_libraries_are_compared_by_what_they_cost() {
             "comparison": {"baseline": "engine", "metric": "CpuPerRequest"},
         });
         let object = Benchmark::create(&namespace, "clients", &spec).await?.succeeded(SOON * 3).await?;
-        let succeeded = list(&object, "/status/trials").iter().map(|trial| count(trial, "/requests/succeeded"));
-        let succeeded = succeeded.sum::<Result<u64>>()?;
-        let calls = redis::calls(&namespace, "deployment/redis").await?;
-        let counted = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum::<u64>();
-        ensure!(succeeded > 0 && counted == succeeded, "the server counted {calls:?}, not {succeeded}: {object}");
+        check_counted(&namespace, &object).await?;
         let repeats = list(&object, "/status/repeats");
         ensure!(repeats.len() == clients.len(), "not a cell for each client: {object}");
         for ((name, _), cell) in clients.iter().zip(repeats) {
@@ -118,6 +124,42 @@ fn client_libraries_are_compared_by_what_they_cost() {
         }
         let compared = list(&object, "/status/comparison").iter().map(|one| one["target"].clone());
         ensure!(compared.eq(["redis-rs", "fred"].map(Value::from)), "not compared with the engine: {object}");
+        Ok(())
+    });
+}
+
+/// A shard measures the processor time and memory of the driver in the container beside it.
+#[test]
+fn a_driver_is_compared_with_the_engine() {
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let driver = json!({"name": "go", "type": "Driver", "driver": "go-redis", "pool": {"sharing": "Exclusive"}});
+        let spec = json!({
+            "load": {
+                "warmup": "0s",
+                "duration": "1s",
+                "openLoop": {"rate": 1000},
+                "clients": [{"name": "engine", "type": "Engine"}, driver],
+            },
+            "preload": {"mode": "None"},
+            "repeats": {"count": 5},
+            "comparison": {"baseline": "engine", "metric": "CpuPerRequest"},
+        });
+        let object = Benchmark::create(&namespace, "drivers", &spec).await?.succeeded(SOON * 2).await?;
+        check_counted(&namespace, &object).await?;
+        let [_, driver] = list(&object, "/status/repeats") else {
+            anyhow::bail!("not a cell for each client: {object}");
+        };
+        let cost = &driver["cost"];
+        let version = cost["version"].as_str().unwrap_or_default();
+        ensure!(cost["name"] == "go" && version.starts_with("go-redis "), "the cost is not that of go-redis: {driver}");
+        for field in ["/cpuPerRequestNanoseconds", "/peakBytes"] {
+            ensure!(count(cost, field)? > 0, "no {field} of the driver: {driver}");
+        }
+        let [compared] = list(&object, "/status/comparison") else {
+            anyhow::bail!("no comparison: {object}");
+        };
+        ensure!(compared["target"] == "go", "not compared with the engine: {compared}");
         Ok(())
     });
 }
