@@ -114,8 +114,7 @@ pub fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Times
         );
         let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
         parts.extend(errors.map(|errors| format!("errors {errors}")));
-        let caches =
-            [("hits", progress.cache_hits_per_second), ("invalidations", progress.invalidations_per_second)];
+        let caches = [("hits", progress.cache_hits_per_second), ("invalidations", progress.invalidations_per_second)];
         parts.extend(caches.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", human::rate(value?)))));
     }
     parts.extend(troubles(status));
