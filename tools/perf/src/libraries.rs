@@ -1,9 +1,7 @@
 //! Measurements of comparisons of client libraries: their false differences, and their results.
 
 mod compared;
-mod comparison;
 mod itself;
-mod local;
 mod page;
 mod plain;
 

@@ -6,9 +6,12 @@
 
 mod bench;
 mod clients;
+mod comparison;
 mod libraries;
+mod local;
 mod machine;
 mod markdown;
+mod page;
 mod profile;
 mod report;
 mod rounds;
@@ -68,7 +71,7 @@ enum Instead {
     },
     /// Compare client libraries with themselves, and count how often a difference is called
     Itself(libraries::Options),
-    /// Compare the client libraries of examples/clients.yaml, and two of them with a plain program
+    /// Compare the client libraries of two examples, and two of them with a plain program
     Libraries,
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 
-use super::page;
+use super::page::{self, PAGE};
 use crate::bench::{Bench, all_cpus};
 use crate::machine::{COMMIT, COMPILER, Machine, REDIS_SERVER};
 use report::Report;
@@ -60,7 +60,7 @@ pub fn against_itself(bench: &Bench, options: &Options) -> anyhow::Result<bool> 
         "{measured}\n{count} comparisons, each of one client under two names: every difference that they call is false. {fewer}\
          {at_once} ran at a\ntime, {minutes:.0} minutes in all, so they disturbed one another.\n\n{HOW}\n{tables}"
     );
-    bench.rewrite(|old| page::with(old, &page::ITSELF, &text))?;
+    bench.rewrite(|old| PAGE.with(old, &page::ITSELF, &text))?;
     Ok(report.is_kept())
 }
 
@@ -68,7 +68,9 @@ const HOW: &str = "\
 `kubectl redisbench local --with-redis` makes each as for any user: five pairs of trials in turns, and a confidence of 95 %. A trial in
 an open loop has 1,000 GETs at 3,000 per second over two connections; in a closed loop, 10,000 GETs from 8 callers over one. The
 requested metric may err in 5 % of all comparisons, and the others may err in 5 % together. A metric is unknown if a trial has too few
-requests for it. Intervals are exact (Clopper-Pearson), 95 %.
+requests for it. Intervals are exact (Clopper-Pearson), 95 %. The comparisons cover the clients of the second table, in turns, and no
+other: not deadpool, not the connection manager and cluster client of redis-rs, and no driver. The promise is that of all clients
+together, because the comparisons of one client are too few to judge it alone.
 ";
 
 impl Options {

@@ -9,8 +9,8 @@ use redisbench_statistics::{Confidence, Direction};
 use redisbench_testkit::status::number;
 use serde_json::{Value, json};
 
-use super::local;
 use crate::bench::Bench;
+use crate::local;
 use crate::markdown;
 use crate::servers::{Kind, Servers};
 
@@ -68,6 +68,11 @@ A second source for the throughput of a closed loop: `redisbench-plain` calls a 
 the time of all requests. The closed loop is `kubectl redisbench local` with 64 callers. Both have one connection, one thread and
 100-byte values, and one processor beside that of redis-server; they ran in pairs, in turns. On its processor, the closed loop also draws
 keys, records every request and reports to its conductor. It is expected to be slower by that.
+
+The libraries' own benchmarks are not that second source. fred's `bin/benchmark` uses names of fred 9 and its `auto_pipeline`, which 10.1
+does not have, so it does not compile with the library that is measured here. Those of redis-rs make one call after the other, or 1,000 at
+once, and Criterion reports the time of such a batch, which is no closed loop. `redisbench-plain` has the loop of fred's benchmark for
+both libraries: tasks that share a client, and call it until all requests are made.
 ";
 
 fn table(all: &[Beside]) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use redisbench_statistics::{Confidence, share};
 
 use super::run::{PAIRS, Run, SUBJECTS};
-use crate::libraries::comparison::{Comparison, Metric};
+use crate::comparison::{Comparison, Metric};
 use crate::markdown;
 
 /// The share of comparisons of equal subjects that may call a difference, at the default confidence of 95 %.

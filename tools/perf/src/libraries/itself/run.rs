@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
-use crate::libraries::comparison::{self, Comparison};
-use crate::libraries::local;
+use crate::comparison::{self, Comparison};
+use crate::local;
 
 /// The fewest that a comparison may have.
 pub const PAIRS: u64 = 5;
@@ -21,18 +21,32 @@ const LIMIT: u32 = 180;
 pub struct Subject {
     pub name: &'static str,
     client: &'static str,
+    /// The pool of connections, if it is not the client's own.
+    pool: Option<&'static str>,
     is_open: bool,
     pub metric: &'static str,
 }
 
 /// In turns.
-pub static SUBJECTS: [Subject; 3] = [
-    Subject { name: "redis-rs, open loop", client: "RedisRs", is_open: true, metric: "CpuPerRequest" },
-    Subject { name: "Null, open loop", client: "Null", is_open: true, metric: "CpuPerRequest" },
-    Subject { name: "redis-rs, closed loop", client: "RedisRs", is_open: false, metric: "Throughput" },
+pub static SUBJECTS: [Subject; 7] = [
+    Subject::open("redis-rs, open loop", "RedisRs"),
+    Subject::open("Null, open loop", "Null"),
+    Subject::closed("redis-rs, closed loop", "RedisRs", None),
+    Subject::open("fred, open loop", "Fred"),
+    Subject::closed("redis-rs in bb8, closed loop", "RedisRs", Some("Bb8")),
+    Subject::open("engine, open loop", "Engine"),
+    Subject::closed("smart batching, closed loop", "SmartBatching", None),
 ];
 
 impl Subject {
+    const fn open(name: &'static str, client: &'static str) -> Self {
+        Self { name, client, pool: None, is_open: true, metric: "CpuPerRequest" }
+    }
+
+    const fn closed(name: &'static str, client: &'static str, pool: Option<&'static str>) -> Self {
+        Self { name, client, pool, is_open: false, metric: "Throughput" }
+    }
+
     /// Enough requests for a p99 in an open loop, and for a p99.9 in a closed one.
     fn manifest(&self, seed: u32) -> Value {
         let mut load = if self.is_open {
@@ -41,7 +55,14 @@ impl Subject {
             json!({"type": "ClosedLoop", "connections": 1, "pipeline": 8, "requests": 10_000})
         };
         load["warmup"] = json!("100ms");
-        load["clients"] = ["a", "b"].map(|name| json!({"name": name, "type": self.client})).into_iter().collect();
+        let client = |name: &str| {
+            let mut client = json!({"name": name, "type": self.client});
+            if let Some(pool) = self.pool {
+                client["pool"] = json!({"type": pool});
+            }
+            client
+        };
+        load["clients"] = ["a", "b"].map(client).into_iter().collect();
         json!({
             "apiVersion": "redisbench.dev/v1alpha1",
             "kind": "RedisBenchmark",

@@ -1,5 +1,7 @@
 //! The comparisons in the status of a finished benchmark.
 
+use std::collections::BTreeMap;
+
 use redisbench_statistics::Interval;
 use redisbench_testkit::status::{list, number};
 use serde_json::Value;
@@ -21,6 +23,10 @@ pub struct Metric {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     pub target: String,
+    /// The test, if there are several.
+    pub preset: Option<String>,
+    /// The swept fields and their values.
+    pub parameters: BTreeMap<String, String>,
     /// Pairs of trials that count.
     pub pairs: u64,
     /// Why the outcome may not be about the subjects.
@@ -67,11 +73,19 @@ impl Metric {
 pub fn all(status: &Value) -> Vec<Comparison> {
     let read = |value: &Value| Comparison {
         target: value["target"].as_str().unwrap_or_default().to_owned(),
+        preset: value["preset"].as_str().map(str::to_owned),
+        parameters: parameters(value),
         caution: value["caution"].as_str().map(str::to_owned),
         pairs: number(&value["pairs"]),
         metrics: list(&value["metrics"]).iter().map(Metric::read).collect(),
     };
     list(&status["comparison"]).iter().map(read).collect()
+}
+
+/// The swept fields of a comparison or a trial, and their values.
+pub fn parameters(value: &Value) -> BTreeMap<String, String> {
+    let fields = value["parameters"].as_object().into_iter().flatten();
+    fields.filter_map(|(field, value)| Some((field.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]
@@ -87,8 +101,10 @@ mod tests {
              "highMillionths": 1_300_000, "confidenceBasisPoints": 9_500},
             {"metric": "P999", "outcome": "Inconclusive", "confidenceBasisPoints": 9_900},
         ]);
-        let found = all(&json!({"comparison": [{"target": "b", "baseline": "a", "pairs": 5, "metrics": metrics}]}));
+        let found = all(&json!({"comparison": [{"target": "b", "baseline": "a", "pairs": 5, "preset": "get",
+            "parameters": {"load.pipeline": "10"}, "metrics": metrics}]}));
         let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((one.preset.as_deref(), one.parameters["load.pipeline"].as_str()), (Some("get"), "10"));
         assert_eq!((one.target.as_str(), one.pairs, one.metrics.len()), ("b", 5, 2));
         let [p50, p999] = &one.metrics[..] else { panic!("{one:?}") };
         assert_eq!((p50.name.as_str(), p50.interval), ("P50", Some(Interval { lower: 1.1, upper: 1.3 })));
