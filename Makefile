@@ -42,7 +42,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall bench-storm bench-aa bench-clients verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-nodes test-cost test-chart lint fmt deny crds docs images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall bench-storm bench-aa bench-clients bench-seeds verdict servers test-servers test-drivers record-evidence record test test-steps test-unit test-selfcheck test-exports test-report test-examples test-timing test-nodes test-cost test-chart lint fmt deny crds docs images packages clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,19 +103,26 @@ bench-storm: packages ## check reconnects of SHARDS (200) shards on a server tha
 	cargo build --release $(MEASURED) --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200)
 
-# They mostly wait for the starts of trials, so ten run at a time: 12 minutes for 200. WRITE= keeps the page as it is.
+# They mostly wait for the starts of trials, so ten run at a time: a quarter of an hour for 200. WRITE= keeps the page as it is.
 bench-aa: WRITE = docs/evidence/clients.md
 bench-aa: packages ## compare client libraries with themselves, AA (200) times, and count false differences; writes its part of docs/evidence/clients.md
 	@$(E2E)/install.sh taskset:util-linux
 	cargo build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf itself --comparisons $(or $(AA),200) $(addprefix --write ,$(WRITE))
 
-# Takes ten minutes of an idle machine. PAIRS and LENGTH are those of the plain program.
+# Takes a quarter of an hour of an idle machine. PAIRS and LENGTH are those of the plain program.
 bench-clients: WRITE = docs/evidence/clients.md
-bench-clients: packages ## compare the clients of examples/clients.yaml, and two of them with a plain program; writes its part of docs/evidence/clients.md
+bench-clients: packages ## compare the clients of examples/clients.yaml and of fred's document, and two of them with a plain program; writes its part of docs/evidence/clients.md
 	@$(E2E)/install.sh taskset:util-linux
 	cargo build --release $(MEASURED) --bin redisbench-clients --bin redisbench-plain --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf libraries --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) $(addprefix --write ,$(WRITE))
+
+# Takes half an hour of an idle machine. ONLY selects documents by a part of their name: redis-client, fred, RedisHappy.
+bench-seeds: WRITE = docs/evidence/seeds.md
+bench-seeds: packages ## remake the tables of three documents of examples/seeds, ONLY=text of some, beside their own figures; writes its parts of docs/evidence/seeds.md; needs haproxy, an otherwise idle machine
+	@$(E2E)/install.sh taskset:util-linux haproxy:haproxy
+	cargo build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
+	$(TARGET)/release/redisbench-perf seeds --only "$(ONLY)" $(addprefix --write ,$(WRITE))
 
 # The last lines name what failed, because the log of a cluster is long, and sum the results of all steps. A step that failed
 # before its tests counts as one failure.

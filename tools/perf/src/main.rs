@@ -2,7 +2,7 @@
 //! system calls. All runs use loopback and are bounded in time.
 //!
 //! Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median
-//! of the pairs' ratios. Also whether comparisons of client libraries can be trusted.
+//! of the pairs' ratios. Also whether comparisons of client libraries can be trusted, and the tables of other benchmarks beside ours.
 
 mod bench;
 mod clients;
@@ -16,6 +16,7 @@ mod profile;
 mod report;
 mod rounds;
 mod rows;
+mod seeds;
 mod servers;
 mod stall;
 mod storm;
@@ -73,6 +74,8 @@ enum Instead {
     Itself(libraries::Options),
     /// Compare the client libraries of two examples, and two of them with a plain program
     Libraries,
+    /// Remake the tables of the documents that examples/seeds repeats
+    Seeds(seeds::Options),
 }
 
 fn main() -> ExitCode {
@@ -100,6 +103,7 @@ fn perf(arguments: &Arguments) -> anyhow::Result<bool> {
         Some(Instead::Storm { shards }) => storm::storm(bench, *shards),
         Some(Instead::Itself(options)) => libraries::against_itself(bench, options),
         Some(Instead::Libraries) => libraries::compare(bench).map(|()| true),
+        Some(Instead::Seeds(options)) => seeds::remake(bench, options).map(|()| true),
     }
 }
 

@@ -62,7 +62,7 @@ The same requests at the same due times through each client, in turns. The reque
         manifest: "examples/seeds/fred-centralised.yaml",
         how: "\
 The comparison of fred's own benchmark, smaller: 10,000 callers make requests as fast as 15 clients or connections let them. The requested
-metric is throughput. Its document has one figure for each.
+metric is throughput. [seeds.md](seeds.md) has the figures of its document beside these clients.
 ",
         figures: [THROUGHPUT, CPU, P99],
     },

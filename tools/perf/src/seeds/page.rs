@@ -1,0 +1,35 @@
+//! The document, docs/evidence/seeds.md.
+
+use crate::page::{Page, Part};
+
+const TARGET: &str = "bench-seeds";
+
+pub const RATES: Part = Part { heading: "redis-client", target: TARGET };
+pub const FRED: Part = Part { heading: "fred", target: TARGET };
+pub const PROXY: Part = Part { heading: "RedisHappy", target: TARGET };
+
+pub const PAGE: Page = Page {
+    beginning: "\
+# Tables of other benchmarks
+
+The files of `examples/seeds` repeat benchmarks from the documents of five tools. Three of those documents have tables of results. Here
+are their figures beside those of one machine. Their machines had 4 to 32 processors, so compare ratios, not rates. Runs are shortened so
+that all take half an hour together; each part lists how.
+",
+    parts: &[&RATES, &FRED, &PROXY],
+};
+
+#[cfg(test)]
+mod tests {
+    use redisbench_testkit::documents::read;
+
+    use super::*;
+
+    #[test]
+    fn the_committed_page_has_these_parts() {
+        let page = read("docs/evidence/seeds.md");
+        assert!(page.starts_with(PAGE.beginning), "{page}");
+        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, PAGE.parts.iter().map(|part| part.heading).collect::<Vec<_>>());
+    }
+}
