@@ -21,5 +21,6 @@ pub mod machine;
 pub mod markdown;
 pub mod network;
 pub mod processes;
+pub mod sentinel;
 pub mod servers;
 pub mod status;

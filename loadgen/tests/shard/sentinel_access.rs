@@ -1,5 +1,6 @@
 //! Access to real sentinels: their own password, TLS, or neither while the servers use them.
 
+use redisbench_testkit::sentinel::{Sentinel, pair};
 use redisbench_testkit::servers::{free_port, wait_until};
 use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{Sentinels, Transport, TrialPlan, Trust};
@@ -9,7 +10,7 @@ use crate::client::{Shard, eventually};
 use crate::load::assert_sent;
 use crate::plans::steady;
 use crate::refusals::{assert_refused, assert_refused_with};
-use crate::sentinel::{Sentinel, pair, watched};
+use crate::sentinel::watched;
 use crate::tls::{Authority, Pair, Secure, trusting};
 
 const PASSWORD: &str = "watch";
