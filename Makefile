@@ -188,8 +188,8 @@ test-report: packages ## draw a report in Chromium; UPDATE=1 writes the pictures
 	cargo test --workspace --bin kubectl-redisbench -- --exact progress::picture::the_pictures_of_the_docs_are_fresh
 	cargo test --workspace --bin kubectl-redisbench -- --ignored --exact report::browser::a_browser_draws_every_plot_and_fetches_nothing
 
-# One after the other, for an hour. `make test-unit` runs all of them shortened.
-test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine, an hour
+# One after the other, for two hours. `make test-unit` runs all of them shortened.
+test-examples: packages ## run the files of examples/ unchanged, except those of more than ten minutes; needs an otherwise idle machine, two hours
 	cargo build --workspace --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	cargo test --workspace --test suite -- --ignored --exact examples::every_example_runs_unchanged --nocapture
 

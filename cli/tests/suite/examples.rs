@@ -11,6 +11,7 @@ use redisbench_testkit::examples::shortened;
 use serde_json::{Value, json};
 
 use crate::drivers::small;
+use crate::seeds::RUN_HERE;
 use crate::support::{Run, list, load_generator, program};
 
 /// Runs in parallel. Each mostly waits for its start.
@@ -20,8 +21,10 @@ const AT_ONCE: usize = 8;
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// Examples that take more than ten minutes, and why. They only run shortened.
-const TOO_LONG: [(&str, &str); 3] = [
+const TOO_LONG: [(&str, &str); 5] = [
     ("proxy-cost.yaml", "60 trials of 12 s"),
+    ("redis-client-table.yaml", "six searches of up to 16 steps of 12 s"),
+    ("redishappy.yaml", "210 trials"),
     ("search-cells.yaml", "three searches of up to 18 steps of 12 s"),
     ("sweep.yaml", "27 trials of 23 s"),
 ];
@@ -117,19 +120,46 @@ fn every_example_finishes_with_a_result_that_can_be_trusted() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// One after the other, because each has the machine to itself. `seeds.rs` runs those of `examples/seeds`.
-#[test]
-#[ignore = "takes an hour and an otherwise idle machine: make test-examples"]
-fn every_example_runs_unchanged() {
-    load_generator();
+/// The examples that `every_example_runs_unchanged` runs: all except `TOO_LONG`, and those that `seeds.rs` runs with servers of its own.
+fn run_unchanged_here() -> Vec<PathBuf> {
     let mut paths = Vec::new();
     manifests(&examples(), &mut paths);
-    let is_benchmark = |path: &PathBuf| fs::read_to_string(path).unwrap().contains("\nkind: RedisBenchmark\n");
-    paths.retain(|path| !path.starts_with(examples().join("seeds")) && is_benchmark(path));
+    paths.retain(|path| fs::read_to_string(path).unwrap().contains("\nkind: RedisBenchmark\n"));
     paths.sort();
-    let (long, paths): (Vec<_>, Vec<_>) =
-        paths.into_iter().partition(|path| TOO_LONG.iter().any(|(name, _)| path.ends_with(name)));
-    assert!(long.len() == TOO_LONG.len() && paths.len() > 30, "{long:?} {paths:?}");
+    let seeds = examples().join("seeds");
+    for name in RUN_HERE {
+        assert!(paths.contains(&seeds.join(name)), "seeds.rs runs {name}, which is no benchmark of examples/seeds");
+    }
+    for (name, _) in TOO_LONG {
+        let count = paths.iter().filter(|path| path.ends_with(name)).count();
+        assert_eq!(count, 1, "TOO_LONG has {name}, which {count} benchmarks are called");
+    }
+    let is_run_elsewhere = |path: &PathBuf| RUN_HERE.iter().any(|name| *path == seeds.join(name));
+    let is_too_long = |path: &PathBuf| TOO_LONG.iter().any(|(name, _)| path.ends_with(name));
+    paths.retain(|path| !is_run_elsewhere(path) && !is_too_long(path));
+    paths
+}
+
+/// No example is in two of the lists, and each of the folder is in one.
+#[test]
+fn every_example_has_a_test_or_is_too_long() {
+    let mut all = Vec::new();
+    manifests(&examples().join("seeds"), &mut all);
+    let here = run_unchanged_here();
+    for path in all {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let places = [here.contains(&path), RUN_HERE.contains(&name), TOO_LONG.iter().any(|(long, _)| *long == name)];
+        assert_eq!(places.iter().filter(|place| **place).count(), 1, "{name}: {places:?}");
+    }
+}
+
+/// One after the other, because each has the machine to itself. `seeds.rs` runs the others of `examples/seeds`.
+#[test]
+#[ignore = "takes two hours and an otherwise idle machine: make test-examples"]
+fn every_example_runs_unchanged() {
+    load_generator();
+    let paths = run_unchanged_here();
+    assert!(paths.len() > 40, "{paths:?}");
     for (name, why) in TOO_LONG {
         println!("{name} | skipped: {why}");
     }

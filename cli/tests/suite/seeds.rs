@@ -1,17 +1,45 @@
-//! Runs the manifests of `examples/seeds` with `local`, unchanged except for the addresses, and for a timeout that a busy machine keeps.
+//! Runs manifests of `examples/seeds` with `local`, unchanged except for the addresses, and for a timeout that a busy machine keeps.
+//! `examples.rs` runs the others.
 
-use std::fs;
-use std::path::Path;
-
+use redisbench_testkit::documents::read;
 use redisbench_testkit::haproxy::HaProxy;
+use redisbench_testkit::sentinel::Group;
 use redisbench_testkit::servers::{RedisServer, wait_until};
+use redisbench_testkit::status::OUTCOMES;
 
 use crate::support::{Finished, Run, list, number, rest, secure};
 
+/// The manifests that run here as a whole.
+pub const RUN_HERE: [&str; 10] = [
+    "fred.yaml",
+    "memtier.yaml",
+    "redis-benchmark-go-caching-two.yaml",
+    "redis-benchmark-go-caching.yaml",
+    "redis-benchmark-go-hset-rate.yaml",
+    "redis-benchmark-go-hset.yaml",
+    "redis-benchmark-go-loop.yaml",
+    "redis-benchmark-go.yaml",
+    "redis-client.yaml",
+    "redishappy-proxy.yaml",
+];
+
+#[test]
+fn every_listed_manifest_runs_here() {
+    let source = include_str!("seeds.rs");
+    for name in RUN_HERE {
+        let count = source.matches(&format!("\"{name}\"")).count();
+        assert_eq!(count, 2, "{name} must be here twice: in the list, and where it runs");
+    }
+}
+
+fn unchanged(name: &str) -> String {
+    assert!(RUN_HERE.contains(&name), "{name} is not in the list");
+    read(&format!("examples/seeds/{name}"))
+}
+
 /// A tool's example, with the target at `address`.
 fn manifest(name: &str, endpoint: &str, address: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds").join(name);
-    let manifest = fs::read_to_string(path).unwrap();
+    let manifest = unchanged(name);
     assert_eq!(manifest.matches(endpoint).count(), 1, "{name} names {endpoint} once");
     let mut manifest = manifest.replace(endpoint, address);
     if !manifest.contains("\n    timeouts:") {
@@ -85,9 +113,12 @@ fn redis_benchmark_go() {
 
 #[test]
 fn redis_benchmark_go_at_a_rate_and_at_full_speed() {
-    for (name, port, requests, open) in [("hset-rate", 6379, 100_000, true), ("hset", 20000, 500_000, false)] {
+    for (name, port, requests, open) in [
+        ("redis-benchmark-go-hset-rate.yaml", 6379, 100_000, true),
+        ("redis-benchmark-go-hset.yaml", 20000, 500_000, false),
+    ] {
         let redis = RedisServer::start(&[]);
-        let finished = run(&format!("redis-benchmark-go-{name}.yaml"), &format!("redis:{port}"), &redis.endpoint());
+        let finished = run(name, &format!("redis:{port}"), &redis.endpoint());
         let sent = assert_made(&finished, requests);
         assert_eq!(redis.calls("hset"), sent, "{name}");
         let result = finished.result();
@@ -132,10 +163,18 @@ fn redis_benchmark_go_with_client_side_caching() {
 }
 
 #[test]
+fn redis_benchmark_go_reads_twice_and_sends_once() {
+    let redis = RedisServer::start(&[]);
+    let finished = run("redis-benchmark-go-caching-two.yaml", "redis:6379", &redis.endpoint());
+    finished.assert_balanced();
+    let cache = &finished.result()["cache"];
+    let [hits, misses] = ["hits", "misses"].map(|field| number(&cache[field]));
+    assert_eq!((hits, misses, redis.calls("get")), (1, 1, 1), "{cache:#}");
+}
+
+#[test]
 fn fred() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds/fred.yaml");
-    let manifest = fs::read_to_string(path).unwrap();
-    let finished = Run::local(&manifest, &["--with-redis"]).finish();
+    let finished = Run::local(&unchanged("fred.yaml"), &["--with-redis"]).finish();
     finished.succeeded();
     assert_made(&finished, 1_000_000);
 }
@@ -150,4 +189,61 @@ fn redishappy() {
     for command in ["get", "incr", "lpop", "spop"] {
         assert_eq!(redis.calls(command), 20_000, "{command}");
     }
+}
+
+/// Its whole setup: sentinels and `HAProxy` in front of the same servers. The primary dies in a trial that finds it by the sentinels.
+#[test]
+fn redishappy_is_compared_across_a_failover() {
+    const REQUESTS: u64 = 100_000;
+    /// The trial with the failover, after a pair of trials and one more through the proxy.
+    const FAILOVER: usize = 3;
+    let Group { mut primary, replica, sentinels } = Group::start();
+    let proxy = HaProxy::start(&[&[primary.endpoint(), replica.endpoint()]]);
+    let proxied = proxy.endpoints().concat();
+    let watching: Vec<_> = sentinels.iter().map(|sentinel| format!("{:?}", sentinel.endpoint())).collect();
+    let sentinel =
+        format!("type: Sentinel\n    sentinel: {{masterName: mymaster}}\n    endpoints: [{}]", watching.join(", "));
+    let mut manifest = read("examples/seeds/redishappy.yaml");
+    for (from, to) in [
+        ("type: Standalone\n    endpoints: [\"redis:6379\"]", sentinel.as_str()),
+        ("haproxy:6379", proxied.as_str()),
+        ("preset: [set, get, incr, lpush, lpop, sadd, spop]", "preset: [get]"),
+        ("values: [1, 10, 100]", "values: [10]"),
+        // For the outage, on a busy machine.
+        ("\n  load:\n", "\n  load:\n    timeouts: {request: 60s}\n"),
+    ] {
+        assert_eq!(manifest.matches(from).count(), 1, "{from}");
+        manifest = manifest.replace(from, to);
+    }
+    let run = Run::local(&manifest, &[]);
+    for trial in 1..=FAILOVER as u64 {
+        wait_until("a trial has made its requests", || primary.calls("get") >= trial * REQUESTS);
+    }
+    wait_until("the next trial loads the primary", || primary.calls("get") > FAILOVER as u64 * REQUESTS + 1_000);
+    primary.kill();
+    let finished = run.finish();
+
+    let status = finished.succeeded();
+    let trials = list(&status["trials"]);
+    assert_eq!(trials.len(), 10, "{trials:#?}");
+    assert_eq!(trials[FAILOVER]["target"], "direct", "{trials:#?}");
+    for trial in trials {
+        let requests = &trial["requests"];
+        let all: u64 = OUTCOMES.iter().map(|outcome| number(&requests[*outcome])).sum();
+        assert_eq!((number(&requests["scheduled"]), all), (REQUESTS, REQUESTS), "{trial:#}");
+        assert!(number(&requests["errors"]) < REQUESTS / 10, "{trial:#}");
+    }
+    // The other server took over from then on, for both.
+    assert!(replica.ask::<String>(&["INFO", "replication"]).contains("role:master"));
+    let [direct, through] = ["direct", "redishappy"].map(|target| {
+        let later = trials[FAILOVER + 1..].iter().filter(|trial| trial["target"] == target);
+        later.map(|trial| number(&trial["requests"]["succeeded"])).sum::<u64>()
+    });
+    assert!(direct > 2 * REQUESTS && through > 2 * REQUESTS, "{direct} and {through}: {trials:#?}");
+    assert!(replica.calls("get") >= direct + through, "{direct} and {through}");
+    // A trial that the failover made Invalid does not count.
+    let [found] = list(&status["comparison"]) else { panic!("{status:#}") };
+    assert_eq!((found["target"].as_str(), found["baseline"].as_str()), (Some("redishappy"), Some("direct")));
+    let counted = ["trials", "baselineTrials", "leftOut"].map(|field| number(&found[field])).iter().sum::<u64>();
+    assert_eq!((counted, found["parameters"]["load.pipeline"].as_str()), (10, Some("10")), "{found:#}");
 }
