@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use redisbench_clients::conformance::ConformanceArguments;
 use redisbench_clients::drivers::{Declared, Drivers, Patience};
 use redisbench_loadgen::control::driver::Spawn;
-use redisbench_loadgen::control::exit;
 use redisbench_loadgen::program::ShardArguments;
+use redisbench_wire::exit;
 
 /// The load generator of redisbench for client libraries.
 #[derive(Debug, Parser)]

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use redisbench_wire::{every_interface, limits};
+use redisbench_wire::{every_interface, exit, limits};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 
 use crate::control::driver::Spawn;
-use crate::control::{Credential, CredentialError, Identity, Mounts, ProcessLimits, Settings, exit, run};
+use crate::control::{Credential, CredentialError, Identity, Mounts, ProcessLimits, Settings, run};
 use crate::engine::available_workers;
 
 /// The options of the subcommand `shard`.

@@ -17,6 +17,7 @@ mod check;
 mod churn;
 mod client;
 mod credential;
+pub mod exit;
 pub mod histogram;
 pub mod limits;
 pub mod outage;

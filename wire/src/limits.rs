@@ -19,6 +19,21 @@ pub const SHORT_ANSWER_BYTES: usize = 64 << 10;
 /// The most operations in a mix.
 pub const OPERATIONS: usize = 64;
 
+/// The most commands in a transaction.
+pub const TRANSACTION: u32 = 1000;
+
+/// The most elements of a preloaded key, and so the most commands for each key in one step. Most types take them in one command.
+pub const ELEMENTS: u32 = 1000;
+
+/// The most steps of a preload.
+pub const PRELOAD_STEPS: usize = 64;
+
+/// The most entries in a weighted list of value sizes.
+pub const VALUE_SIZES: usize = 64;
+
+/// The largest value that Redis accepts, in bytes.
+pub const VALUE_BYTES: u32 = 512 << 20;
+
 /// The most Redis nodes that are reported separately.
 pub const NODES: usize = 1024;
 

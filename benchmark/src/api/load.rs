@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redisbench_wire::limits;
 use redisbench_wire::plan::{Arrival, PipelineMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct LoadSpec {
     /// are the length of the measurement, 1s to 48h. The warm-up runs at the initial rate of the first stage. Each stage has its own rates
     /// and latencies in `status.result.stages`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = limits::STAGES))]
     pub stages: Vec<StageSpec>,
     /// Connections of the whole benchmark, split evenly over the shards: at least one per shard, at most 1000000. Default 50.
     #[serde(default = "default_connections")]

@@ -1,13 +1,11 @@
 //! `preload.data`. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fields::default_one;
 use super::values::TtlSpec;
-
-/// Maximum elements of a key: most types take them in one command.
-pub(super) const MOST_ELEMENTS: u32 = 1000;
 
 /// Keys of one type. Before every trial they are deleted, then written with all their elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +22,7 @@ pub struct PreloadDataSpec {
     pub operation: Option<String>,
     /// Number of elements of each key, 1 to 1000. Default 1.
     #[serde(default = "default_one")]
-    #[schemars(range(min = 1, max = MOST_ELEMENTS))]
+    #[schemars(range(min = 1, max = limits::ELEMENTS))]
     pub elements: u32,
     /// Range of the time to live. Not set by default: keys do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use super::duration::GoDuration;
 pub struct TransactionSpec {
     /// Number of commands between MULTI and EXEC, at most 1000. Default 0: no transactions.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 1000))]
+    #[schemars(range(min = 0, max = limits::TRANSACTION))]
     pub size: u32,
     /// Keys of the commands. In a Cluster all must be in one slot: with `Own`, by a hash tag in `keys.prefix`. Default `Own`.
     #[serde(default)]

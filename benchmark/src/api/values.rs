@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redisbench_wire::plan;
+use redisbench_wire::{limits, plan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub struct ValueSizeSpec {
     pub range: Option<SizeRangeSpec>,
     /// Lengths for type `Weighted`, required for it: 1 to 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = limits::VALUE_SIZES))]
     pub weighted: Vec<WeightedSizeSpec>,
 }
 

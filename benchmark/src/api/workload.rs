@@ -1,5 +1,6 @@
 //! `spec.workload` and `spec.preload`. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::limits;
 use redisbench_wire::plan::{Lines, Recorded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub struct WorkloadSpec {
     /// Weighted mix of commands, up to 64. The operation of a request follows from the seed and the request's number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
-        length(max = 64),
+        length(max = limits::OPERATIONS),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub operations: Vec<OperationSpec>,

@@ -1,17 +1,7 @@
-//! The ends of a shard, and the exit codes that the Job's failure policy matches.
+//! The ends of a shard.
 
 use redisbench_wire::FailureReason;
-
-/// The conductor has the result or does not need it.
-pub const RELEASED: u8 = 0;
-/// Bad plan, credential or target: a retry without a change would fail again.
-pub const REFUSED: u8 = 64;
-/// A fault of the load generator itself.
-pub const INTERNAL: u8 = 70;
-/// Stopped by a limit or a signal before the result was collected. A retry may succeed.
-pub const STOPPED: u8 = 75;
-/// Stopped by a limit after a start. A replacement could not take part in the started trial, and would only wait.
-pub const ABANDONED: u8 = 76;
+use redisbench_wire::exit::{ABANDONED, INTERNAL, REFUSED, RELEASED, STOPPED};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {

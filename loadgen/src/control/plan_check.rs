@@ -9,19 +9,6 @@ use redisbench_wire::rate::CumulativeRate;
 
 use crate::workload;
 
-/// The largest value that Redis accepts.
-const VALUE_BYTES: u32 = 512 << 20;
-
-/// The most commands in a transaction.
-const TRANSACTION: u32 = 1000;
-
-/// The most steps of a preload, and the most commands for each key in one.
-const PRELOAD_STEPS: usize = 64;
-const PRELOAD_ROUNDS: u32 = 1000;
-
-/// The most entries in a weighted list of value sizes.
-const SIZES: usize = 64;
-
 /// Fails with a message that names the field.
 pub fn check(plan: &ShardPlan) -> Result<(), String> {
     let target = &plan.target;
@@ -216,8 +203,8 @@ fn check_operation(operation: &Operation) -> Result<(), String> {
 fn check_options(plan: &TrialPlan) -> Result<(), String> {
     let options = &plan.workload.options;
     let size = options.transaction.map_or(1, |transaction| transaction.size);
-    require((1..=TRANSACTION).contains(&size), || {
-        format!("workload.options.transaction.size is {size}, not 1 to {TRANSACTION}")
+    require((1..=limits::TRANSACTION).contains(&size), || {
+        format!("workload.options.transaction.size is {size}, not 1 to {}", limits::TRANSACTION)
     })?;
     require(options.wait.is_none() || plan.pipeline == 1, || {
         format!("workload.options.wait needs pipeline 1, not {}", plan.pipeline)
@@ -234,14 +221,14 @@ fn check_options(plan: &TrialPlan) -> Result<(), String> {
 /// Bounds the steps of a preload, and rejects those that it could not send.
 fn check_preload(plan: &TrialPlan) -> Result<(), String> {
     let steps = &plan.preload_steps;
-    require(steps.len() <= PRELOAD_STEPS, || {
-        format!("preloadSteps has {} entries, more than {PRELOAD_STEPS}", steps.len())
+    require(steps.len() <= limits::PRELOAD_STEPS, || {
+        format!("preloadSteps has {} entries, more than {}", steps.len(), limits::PRELOAD_STEPS)
     })?;
     require(steps.is_empty() || plan.verify == Verify::None, || "preloadSteps do not go with verify".into())?;
     for step in steps {
         check_keys("preloadSteps", &step.keys)?;
-        require((1..=PRELOAD_ROUNDS).contains(&step.rounds), || {
-            format!("preloadSteps.rounds is {}, not 1 to {PRELOAD_ROUNDS}", step.rounds)
+        require((1..=limits::ELEMENTS).contains(&step.rounds), || {
+            format!("preloadSteps.rounds is {}, not 1 to {}", step.rounds, limits::ELEMENTS)
         })?;
         require(step.arguments.first().is_some_and(|command| !command.is_empty()), || {
             "preloadSteps has one without a command".into()
@@ -297,12 +284,12 @@ fn check_caching(plan: &TrialPlan, caching: &Caching) -> Result<(), String> {
 
 fn check_values(values: &Values) -> Result<(), String> {
     let longest = values.size.longest();
-    require(longest <= VALUE_BYTES, || {
-        format!("workload.values: one has {longest} bytes, more than the {VALUE_BYTES} that Redis takes")
+    require(longest <= limits::VALUE_BYTES, || {
+        format!("workload.values: one has {longest} bytes, more than the {} that Redis takes", limits::VALUE_BYTES)
     })?;
     let ValueSize::Weighted(sizes) = &values.size else { return Ok(()) };
-    require((1..=SIZES).contains(&sizes.len()), || {
-        format!("workload.values.size has {} entries, not 1 to {SIZES}", sizes.len())
+    require((1..=limits::VALUE_SIZES).contains(&sizes.len()), || {
+        format!("workload.values.size has {} entries, not 1 to {}", sizes.len(), limits::VALUE_SIZES)
     })
 }
 
@@ -459,7 +446,7 @@ mod tests {
                 "do not go with topology Cluster",
             ),
             (|plan| plan.preload_steps = vec![step(0)], "preloadSteps.rounds is 0"),
-            (|plan| plan.preload_steps = vec![step(1); PRELOAD_STEPS + 1], "preloadSteps has 65 entries"),
+            (|plan| plan.preload_steps = vec![step(1); limits::PRELOAD_STEPS + 1], "preloadSteps has 65 entries"),
             (
                 |plan| plan.preload_steps = vec![PreloadStep { arguments: Vec::new(), ..step(1) }],
                 "one without a command",

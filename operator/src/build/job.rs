@@ -4,11 +4,12 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicyRule,
 };
+use redisbench_wire::exit::{ABANDONED, REFUSED};
 
 use super::{CONTAINER, JobInput, pod};
 
 /// Exit codes of shards that a retry cannot help: a bad plan, credential or target, and a limit that was exceeded after a start.
-pub const FINAL_EXITS: [i32; 2] = [64, 76];
+pub const FINAL_EXITS: [i32; 2] = [REFUSED as i32, ABANDONED as i32];
 /// Retries per shard.
 pub const RETRIES: i32 = 3;
 

@@ -1,9 +1,10 @@
 //! Validation of `spec.preload.data`, and the commands that write it.
 
+use redisbench_wire::limits;
 use redisbench_wire::plan::{self, KeyPattern, Part, PreloadStep};
 
 use super::load;
-use crate::api::preload::{DataType, MOST_ELEMENTS, PreloadDataSpec};
+use crate::api::preload::{DataType, PreloadDataSpec};
 use crate::api::problem::Problem;
 use crate::api::spec::RedisBenchmarkSpec;
 use crate::api::values::check_ttl;
@@ -111,7 +112,7 @@ fn of_data(data: &PreloadDataSpec, key: &[Part], keys: &plan::Keys, ttl: Option<
     };
     let expiry = ttl.map(|(least, most)| vec![Part::Integer { least, most, width: 0 }]);
     // Also specs that the schema refuses are judged, and must not make commands without end.
-    let elements = data.elements.min(MOST_ELEMENTS);
+    let elements = data.elements.min(limits::ELEMENTS);
     let each = |argument: &dyn Fn(u32) -> Vec<Vec<Part>>| (0..elements).flat_map(argument).collect::<Vec<_>>();
     let write = match data.kind {
         DataType::String => {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::Method;
 use redisbench_benchmark::conductor::GRACE_PERIOD;
-use redisbench_loadgen::control::exit::ABANDONED;
 use redisbench_testkit::status::list;
+use redisbench_wire::exit::ABANDONED;
 use serde_json::{Value, json};
 
 use super::{Cluster, Kind, address_of};
