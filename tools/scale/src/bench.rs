@@ -31,8 +31,8 @@ const WARMUP: u64 = 5;
 const SECOND: u64 = 1_000_000_000;
 /// Timeout for a load to begin once its phase is Running, and for half of the results.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Longest time from the deletion of a benchmark until no shard that can be reached has load, in seconds.
-const STOPS_WITHIN: f64 = 2.0;
+/// Longest time from the abort or deletion of a benchmark until no shard that can be reached has load, in seconds.
+pub const STOPS_WITHIN: f64 = 2.0;
 /// Time to wait for it, so that the actual time is known.
 const STOPS_AT_LAST: Duration = Duration::from_secs(60);
 

@@ -25,7 +25,7 @@ const LEADS_WITHIN: Duration = Duration::from_secs(60);
 /// Interval of checking a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Faults {
     /// Shards of each benchmark that are cut off in the middle of the load.
     #[arg(long, default_value_t = 0)]

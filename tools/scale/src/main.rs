@@ -12,6 +12,7 @@ mod operator;
 mod page;
 mod plot;
 mod slow;
+mod targets;
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use kube::{Client, Config};
 use redisbench_loadgen::control::raise_open_files;
@@ -55,9 +56,13 @@ struct Arguments {
     /// The page that gets the row of this measurement, and the plot beside it.
     #[arg(long)]
     write: Option<PathBuf>,
-    /// Fail unless the counts are exact, and the load of deleted benchmarks stops in time.
+    /// Fail unless the counts are exact, the load of deleted benchmarks stops in time, and the targets of docs/evidence/scale.md are met.
+    /// Needs an otherwise idle machine.
     #[arg(long)]
     check: bool,
+    /// Like --check, without the targets.
+    #[arg(long, conflicts_with = "check")]
+    exact: bool,
     /// The longest that all may take, in seconds.
     #[arg(long, default_value_t = 1_500)]
     limit: u64,
@@ -146,10 +151,15 @@ async fn main() -> Result<()> {
         std::fs::write(path, page).with_context(|| format!("failed to write {}", path.display()))?;
         std::fs::write(path.with_extension("svg"), plot).context("failed to write the plot")?;
     }
+    let missed = if arguments.check { targets::missed(shape, &line) } else { Vec::new() };
+    for target in &missed {
+        println!("missed: {target}");
+    }
     println!("{line}");
-    if arguments.check && !differences.is_empty() {
+    if (arguments.check || arguments.exact) && !differences.is_empty() {
         bail!("{} differences between the results and the truth", differences.len());
     }
+    ensure!(missed.is_empty(), "the operator missed {} of its targets", missed.len());
     Ok(())
 }
 
