@@ -97,11 +97,12 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
-# Counts all connections that the machine opens, so nothing else may open many.
-bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds; needs an otherwise idle machine
+# Counts all connections that the machine opens, so nothing else may open many. WRITE= keeps the page as it is.
+bench-storm: WRITE = docs/evidence/storm.md
+bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds; writes docs/evidence/storm.md; needs an otherwise idle machine
 	@$(E2E)/install.sh taskset:util-linux
 	cargo build --release $(MEASURED) --bin kubectl-redisbench
-	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200)
+	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200) $(addprefix --write ,$(WRITE))
 
 # They mostly wait for the starts of trials, so ten run at a time: a quarter of an hour for 200. WRITE= keeps the page as it is.
 bench-aa: WRITE = docs/evidence/clients.md

@@ -9,6 +9,8 @@ use redisbench_testkit::processes::Running;
 use redisbench_testkit::servers::RedisServer;
 
 use crate::bench::Bench;
+use crate::machine::{COMMIT, COMPILER, Machine, REDIS_SERVER};
+use crate::markdown;
 use crate::servers::{Kind, Servers};
 use crate::stall::{Watch, until};
 
@@ -34,9 +36,21 @@ const BACK: f64 = 1.0 + WINDOW;
 /// Seconds since the beginning, and a count by then.
 type Samples = Vec<(f64, u64)>;
 
-/// Stops a server under `shards` shards. Prints the most attempts per second, their bound, and the time until the load is back. Returns
+/// A server that stopped under a load, and continued.
+struct Stopped {
+    shards: u32,
+    /// Requests per second before.
+    rate: f64,
+    /// The connections that this machine had begun to open.
+    opened: Samples,
+    /// The time from the end of the stop until the load was back, in seconds.
+    back: Option<f64>,
+}
+
+/// Stops a server under `shards` shards. Prints and writes the most attempts per second and the time until the load is back. Returns
 /// whether both are within their limits.
 pub fn storm(bench: &Bench, shards: u32) -> anyhow::Result<bool> {
+    let machine = Machine::look(bench, &[COMMIT, COMPILER, REDIS_SERVER])?;
     let servers = Servers::start(bench, Kind::Redis)?;
     let line = format!(
         "kubectl-redisbench local --plain --target 127.0.0.1:{} --shards {shards} --connections {} --rate {} \
@@ -47,16 +61,54 @@ pub fn storm(bench: &Bench, shards: u32) -> anyhow::Result<bool> {
     );
     let mut command = bench.command(&line, &bench.client_cpu)?;
     let mut run = Running(command.stdout(Stdio::null()).spawn().context("failed to start the shards")?);
-    let (opened, returned) = stop(servers.redis()?, &mut run)?;
+    let stopped = stop(servers.redis()?, &mut run, shards)?;
     // It stops its shards. Its verdict on this load does not matter.
     run.0.wait().context("failed to wait for the shards")?;
-    let (most, bound) = (peak(&opened), bound(shards));
-    println!("attempts per second: at most {most}; bound: {bound}");
-    match returned {
-        Some(seconds) => println!("90 % of the rate: {seconds:.2} s after the server continued; limit: {BACK} s"),
-        None => println!("90 % of the rate: not within {} s; limit: {BACK} s", AFTER.as_secs()),
+    let table = stopped.table();
+    print!("{table}");
+    bench.write(|| format!("{}{HOW}\n{table}", machine.header(bench, "A storm of reconnects", "bench-storm")))?;
+    Ok(stopped.is_bounded() && stopped.is_back())
+}
+
+const HOW: &str = "\
+Each shard has 50 connections and sends 50 GETs per second, all to one redis-server on the same machine. The server is stopped (SIGSTOP) for
+10 s, longer than the timeout of requests, and continues. Do the shards' attempts to connect stay within their
+[bound](../load.md#redirects-retries-and-timeouts), and does the load return at once?
+
+Attempts are the connections that the whole machine begins to open (`ActiveOpens` of Linux): the most in any second of the stop and the 6 s
+after it. The bound adds one connection per shard, from the program that conducts them. The load is back when the server executes
+90 % of the rate before the stop in each of two successive half seconds; the time is counted from the end of the stop to the end of the
+first. Its limit is 1.5 s: the workers notice within a second, and half a second is the measurement. A figure beyond its limit is bold.
+";
+
+impl Stopped {
+    fn is_bounded(&self) -> bool {
+        peak(&self.opened) <= bound(self.shards)
     }
-    Ok(most <= bound && returned.is_some_and(|seconds| seconds <= BACK))
+
+    fn is_back(&self) -> bool {
+        self.back.is_some_and(|seconds| seconds <= BACK)
+    }
+
+    fn table(&self) -> String {
+        let marked = |text: String, is_met: bool| if is_met { text } else { format!("**{text}**") };
+        let back = match self.back {
+            Some(seconds) => format!("{seconds:.2} s"),
+            None => format!("not within {} s", AFTER.as_secs()),
+        };
+        let heads =
+            ["shards", "connections", "requests/s before", "most attempts/s", "bound", "load back after", "limit"];
+        let cells = [
+            self.shards.to_string(),
+            (CONNECTIONS * self.shards).to_string(),
+            format!("{:.0}", self.rate),
+            marked(peak(&self.opened).to_string(), self.is_bounded()),
+            bound(self.shards).to_string(),
+            marked(back, self.is_back()),
+            format!("{BACK} s"),
+        ];
+        markdown::table(heads, [cells])
+    }
 }
 
 /// The most attempts per second at one server, as docs/load.md states. In addition, the conductor may connect to every shard.
@@ -65,8 +117,8 @@ fn bound(shards: u32) -> u64 {
     5_000 + scouts + u64::from(shards)
 }
 
-/// Stops the server under the load. Returns the connections that this machine opened, and when the load was back.
-fn stop(server: &RedisServer, run: &mut Running) -> anyhow::Result<(Samples, Option<f64>)> {
+/// Stops the server under the load of `shards` shards.
+fn stop(server: &RedisServer, run: &mut Running, shards: u32) -> anyhow::Result<Stopped> {
     let mut watch = Watch(server.connection());
     let waiting = Instant::now();
     while watch.answered()? == 0 {
@@ -94,7 +146,7 @@ fn stop(server: &RedisServer, run: &mut Running) -> anyhow::Result<(Samples, Opt
         opened.push((begin.elapsed().as_secs_f64(), active_opens()?));
         until(Instant::now() + LOOK);
     }
-    Ok((opened, back(&answered, 0.9 * rate)))
+    Ok(Stopped { shards, rate, opened, back: back(&answered, 0.9 * rate) })
 }
 
 /// The number of connections that this machine has begun to open. The server cannot count those that it did not accept.
@@ -144,6 +196,17 @@ mod tests {
         let counts = (0..100).map(|step| step + if step > 40 { 100 } else { 0 });
         assert!((119..=120).contains(&peak(&samples(counts))));
         assert_eq!(peak(&[]), 0);
+    }
+
+    #[test]
+    fn figures_beyond_their_limits_are_bold() {
+        let row = |most: u64, back: Option<f64>| {
+            let stopped = Stopped { shards: 200, rate: 9_999.6, opened: samples([0, most]), back };
+            stopped.table().lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(row(5_700, Some(1.5)), "| 200 | 10000 | 10000 | 5700 | 5700 | 1.50 s | 1.5 s |");
+        assert_eq!(row(5_701, Some(1.51)), "| 200 | 10000 | 10000 | **5701** | 5700 | **1.51 s** | 1.5 s |");
+        assert_eq!(row(0, None), "| 200 | 10000 | 10000 | 0 | 5700 | **not within 6 s** | 1.5 s |");
     }
 
     #[test]
