@@ -18,7 +18,7 @@ use crate::measurement::parts::OwnLatency;
 pub const REPLACED: &str = "its process was replaced by another";
 
 /// Reason for a lost shard that stopped because of a signal, as long as the platform has not reported why.
-const TERMINATED: &str = "its process was told to terminate";
+const TERMINATED: &str = "its process received SIGTERM";
 
 /// State of a shard as far as the conductor knows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub fn error(error: kube::Error, question: Question<'_>) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::anyhow!(explain(&status, question)),
         kube::Error::SerdeError(error) => anyhow::anyhow!(
-            "failed to {}: it is not one that this program knows: {error}; use the redisbench of the operator's version, \
+            "failed to {}: the answer does not match this version: {error}; use the redisbench of the operator's version, \
              which version prints",
             question.what
         ),

@@ -83,7 +83,7 @@ impl Reading {
         }
         let read = serde_json::from_value(document);
         self.object = Some(read.map_err(|error| {
-            Problem::file(format!("is not a {} that this program knows: {error}; {OTHER_VERSION}", manifest::KIND))
+            Problem::file(format!("is not a {} of a supported version: {error}; {OTHER_VERSION}", manifest::KIND))
         })?);
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Reading {
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     serde_json::from_str(text).map_err(|error| {
         Problem::file(if error.is_data() {
-            format!("is not a result that this program knows: {error}; {OTHER_VERSION}")
+            format!("is not a result of a supported version: {error}; {OTHER_VERSION}")
         } else {
             format!("is not a complete result: {error}; copy or download it again")
         })

@@ -74,7 +74,7 @@ fn foreign_documents_are_refused() {
             "format: is \"redisbench.dev/result/v2\", which this program does",
         ),
         (json!({"format": "k6"}), "format: is \"k6\", which is not a result of redisbench"),
-        (json!({"format": "redisbench.dev/result/v1"}), "is not a result that this program knows: missing field"),
+        (json!({"format": "redisbench.dev/result/v1"}), "is not a result of a supported version: missing field"),
         (json!({"ALL STATS": {}}), "kind: is \"\", and must be RedisBenchmark; save one object with"),
     ] {
         let problem = problem(&[document.to_string()]);

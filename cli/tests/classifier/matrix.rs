@@ -152,7 +152,7 @@ impl fmt::Display for Matrix {
         )?;
         writeln!(
             f,
-            "of the time, or a server that was to be full waited for a processor for more than 4 % of its time. What the run says of itself is no part of that.\n"
+            "of the time, or a server that must be saturated waited for a processor for more than 4 % of its time. Nothing that the run itself reports makes it *not made*.\n"
         )?;
         writeln!(
             f,
@@ -166,7 +166,7 @@ impl fmt::Display for Matrix {
         }
         writeln!(
             f,
-            "\n| situation | must be called | right | undecided | wrong | not made | given otherwise |\n| --- | --- | --- | --- | --- | --- | --- |"
+            "\n| situation | must be called | right | undecided | wrong | not made | other verdicts |\n| --- | --- | --- | --- | --- | --- | --- |"
         )?;
         for (name, _, called, runs) in self.0.values() {
             let of = |kind| runs.iter().filter(|run| run.kind == kind).count();

@@ -36,12 +36,12 @@ pub const SITUATIONS: &[Situation] = &[
     situation("skewed-clocks", "shards whose clocks are days apart", start::skewed_clocks),
     situation("link-not-full", "a link of 20 Mbit/s that is not full", network::a_link_that_is_not_full)
         .through(Shaped::Downlink),
-    situation("counts-reset", "somebody resets the server's counts", bad::somebody_resets_the_counts)
+    situation("counts-reset", "a client resets the server's counts", bad::somebody_resets_the_counts)
         .because(&["NotReconciled"]),
     situation("info-forbidden", "a server that forbids INFO", bad::a_server_that_forbids_info)
         .because(&["NotReconciled"]),
     situation("fork", "a server that saves 400 MB meanwhile", persistence::a_server_that_forks).because(&["Forked"]),
-    situation("other-client", "somebody else uses the server", bad::somebody_else_uses_the_server)
+    situation("other-client", "another client uses the server", bad::somebody_else_uses_the_server)
         .called("Degraded")
         .because(&["Unreconciled"]),
     situation("evictions", "a server that evicts", bad::a_server_that_evicts)

@@ -61,11 +61,7 @@ fn what_is_no_finished_result_is_not_read() {
         ),
         (newer.to_string(), "apiVersion: is \"redisbench.dev/v2\"", version),
         (json!({"format": "redisbench.dev/result/v2"}).to_string(), "format: is \"redisbench.dev/result/v2\"", version),
-        (
-            object("Hibernating").to_string(),
-            "is not a RedisBenchmark that this program knows: unknown variant",
-            version,
-        ),
+        (object("Hibernating").to_string(), "is not a RedisBenchmark of a supported version: unknown variant", version),
         (unfinished[..unfinished.len() / 2].to_owned(), "is not a complete result: EOF", "copy or download it again"),
         ("a: [1".to_owned(), "is not YAML: ", "line "),
         (String::new(), "is empty", "copy or download it again"),

@@ -30,10 +30,13 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     })?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
     require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
-        format!("target.masterName goes with topology Sentinel, not with {:?}", target.topology)
+        format!(
+            "target.masterName must be set for topology Sentinel, and only for it; the topology is {:?}",
+            target.topology
+        )
     })?;
     require(target.sentinels.is_none() || target.topology == Topology::Sentinel, || {
-        format!("target.sentinels goes with topology Sentinel, not with {:?}", target.topology)
+        format!("target.sentinels needs topology Sentinel, not {:?}", target.topology)
     })?;
     require(target.topology != Topology::Cluster || target.database == 0, || {
         format!("target.database is {}, but a cluster has only database 0", target.database)
@@ -182,7 +185,7 @@ fn check_streams(plan: &TrialPlan) -> Result<(), String> {
         format!("workload.options.mixes has {} entries for {} stages", options.mixes.len(), stages.len())
     })?;
     require(options.mixes.iter().all(is_mix) && (options.mixes.is_empty() || !options.in_turns), || {
-        "workload.options.mixes: one has no weights, those of operations with a rate, or goes in turns".into()
+        "workload.options.mixes: one has no weights, has weights of operations with a rate, or is sent in turns".into()
     })?;
     let numbers = CumulativeRate::numbers(plan);
     require(plan.nodes_per_shard.is_none() || numbers < 1 << limits::REDRAWN_BITS, || {

@@ -146,7 +146,7 @@ impl Shard {
             let deadline = self.trial.deadline();
             tokio::select! {
                 () = &mut terminated, if !self.trial.is_leaving() => {
-                    info!("told to terminate");
+                    info!("received SIGTERM");
                     self.observe(Event::Terminate);
                 }
                 Some(call) = calls.recv() => self.answer(call),

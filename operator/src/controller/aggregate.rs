@@ -42,7 +42,7 @@ enum AggregateError {
     Histogram(#[from] HistogramError),
     #[error("failed to write the document")]
     Document(#[from] serde_json::Error),
-    #[error("merging panicked; the log says where")]
+    #[error("failed to merge the trials, because of a panic; see the operator's log")]
     Panicked(#[from] JoinError),
 }
 

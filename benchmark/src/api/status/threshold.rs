@@ -52,7 +52,7 @@ pub struct ThresholdStatus {
     /// The observed trial, from 0, if the benchmark has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<u32>,
-    /// The outcome, for people.
+    /// Human-readable outcome.
     #[schemars(length(max = 512))]
     pub message: String,
 }

@@ -49,7 +49,7 @@ fn a_signal_that_the_platform_has_not_reported_is_no_early_stop() {
     let measured = rig.terminate(1);
     rig.until(|progress| progress.shards.lost == 1);
     let outcome = rig.complete(1);
-    assert_eq!(outcome.shards[1].lost.as_deref(), Some("its process was told to terminate"));
+    assert_eq!(outcome.shards[1].lost.as_deref(), Some("its process received SIGTERM"));
     assert_eq!(succeeded(&outcome), [60_000, measured]);
 }
 

@@ -18,7 +18,7 @@ const OBSTACLE: &str = "the same error for too long";
 const UNATTENDED: &str = "limits.unattended: under load without a call from the conductor";
 
 /// The name of the limit after a signal to terminate.
-const LEAVING: &str = "told to terminate";
+const LEAVING: &str = "received SIGTERM";
 
 impl Trial {
     /// Applies an event. Events that do not matter in the present phase change nothing.

@@ -15,7 +15,7 @@ pub(super) fn all() -> Vec<Rule> {
             SPEC,
             "preload.data",
             concat!("!", filled!("self.preload.data"), " || self.verify.mode == 'None'"),
-            "must be empty with verify, which knows only what it has written itself: remove it, or set verify.mode to None",
+            "must be empty with verify, which compares replies with the load's own writes: remove it, or set verify.mode to None",
         ),
         Rule::new(
             SPEC,
