@@ -34,6 +34,9 @@ const WAKES: usize = 1024;
 /// Pods' events reconcile a benchmark at most once per this interval. A reconciliation looks at all pods of a run, and each of 2,000 pods
 /// has several events while it starts.
 const POD_INTERVAL: Duration = Duration::from_millis(200);
+/// Benchmarks per page of a list. A whole page is in memory, as text and as objects with statuses of up to 320 KiB, before it is stripped
+/// for the cache. Pods and Jobs are small and keep the default of 500.
+const PAGE: u32 = 50;
 
 /// A watched scope: one namespace, or all of them.
 pub struct Scope {
@@ -134,7 +137,8 @@ fn benchmarks(
     api: Api<Guarded>,
     writer: Writer<Guarded>,
 ) -> impl Stream<Item = Result<Event<Guarded>, watcher::Error>> + Send {
-    watcher(api, watcher::Config::default()).default_backoff().modify(strip_benchmark).reflect(writer)
+    let config = watcher::Config::default().page_size(PAGE);
+    watcher(api, config).default_backoff().modify(strip_benchmark).reflect(writer)
 }
 
 /// Removes what no reader of the cache uses.
@@ -220,6 +224,7 @@ impl Forget {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::{Arc, Mutex};
 
     use http::{Request, Response};
     use kube::client::Body;
@@ -292,6 +297,28 @@ mod tests {
         let mut all: Vec<_> = cached.state().iter().map(|object| of(object)).collect();
         all.sort();
         assert_eq!(all, [("a".to_owned(), true), ("b".to_owned(), false)]);
+    }
+
+    #[tokio::test]
+    async fn benchmarks_are_listed_in_small_pages() {
+        // The server has a second page.
+        let queries = Arc::new(Mutex::new(Vec::new()));
+        let asked = queries.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let mut metadata = json!({"resourceVersion": "1"});
+            if !query.contains("continue=") {
+                metadata["continue"] = "more".into();
+            }
+            asked.lock().unwrap().push(query);
+            let list = json!({"metadata": metadata, "items": []}).to_string();
+            async move { Ok::<_, std::io::Error>(Response::new(Body::from(list.into_bytes()))) }
+        });
+        let mut events = pin!(benchmarks(Api::all(Client::new(service, "default")), store().1));
+        while !matches!(events.next().await.unwrap().unwrap(), Event::InitDone) {}
+        let queries = queries.lock().unwrap();
+        assert_eq!(queries.len(), 2, "{queries:?}");
+        assert!(queries.iter().all(|query| query.split('&').any(|part| part == "limit=50")), "{queries:?}");
     }
 
     #[tokio::test]
