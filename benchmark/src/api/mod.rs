@@ -52,7 +52,7 @@ pub use duration::{DurationError, GoDuration};
 pub use limit::{Limit, Scope, Threshold, watches_nodes};
 pub use problem::Problem;
 pub use rules::NAME_LENGTH;
-pub(crate) use size::json_bytes;
+pub use size::json_bytes;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;

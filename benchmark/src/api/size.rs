@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::problem::Problem;
 
 /// Length as JSON.
-pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
+pub fn json_bytes(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |json| json.len())
 }
 

@@ -329,6 +329,17 @@ impl Plan {
         self.trials.first().map_or(0, |trial| trial.of)
     }
 
+    /// Bytes of the plans and specs of its trials, as JSON. Those that trials share count once.
+    pub fn json_bytes(&self) -> usize {
+        let (mut plans, mut specs) = (BTreeSet::new(), BTreeSet::new());
+        let bytes = |Trial { spec: Validated { plan, spec, .. }, .. }: &Trial| {
+            let of_plan = if plans.insert(Arc::as_ptr(plan)) { json_bytes(plan.as_ref()) } else { 0 };
+            let of_spec = if specs.insert(Arc::as_ptr(spec)) { json_bytes(spec.as_ref()) } else { 0 };
+            of_plan + of_spec
+        };
+        self.trials.iter().map(bytes).sum()
+    }
+
     /// Identifies the plan: two plans with the same hash run the same trials.
     pub fn hash(&self) -> &str {
         &self.hash

@@ -1,16 +1,18 @@
 //! State kept between reconciliations. All of it may be lost: then a status is written or a retry happens a little early.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec, check_drivers};
+use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec, check_drivers, json_bytes};
 use redisbench_benchmark::plan::{Plan, compile};
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::build::{Drivers, Run};
 use crate::environment::Compute;
+use crate::tasks::TaskRegistry;
 
 /// The most statuses per second that one operator writes for new numbers only.
 const WRITES_PER_SECOND: u32 = 20;
@@ -21,14 +23,27 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 /// A temporary failure is published after this number of consecutive failures.
 const LASTING: u32 = 4;
+/// Maximum bytes of all kept plans with their specs, as JSON. In memory, a plan of many short arguments takes an estimated ten times as
+/// much, and the operator has 512 MiB by default. The plan of a conducted benchmark is kept even beyond the budget, because several
+/// reconciliations per second need it. Others are reconciled when something changes, and then compiled again if necessary.
+const PLAN_BYTES: usize = 16 << 20;
+/// Maximum number of plans that are compiled at once. Each may need the memory of a plan at its limit.
+const COMPILES: usize = 2;
 
-#[derive(Debug, Default)]
-pub struct Cache(Mutex<Contents>);
+#[derive(Debug)]
+pub struct Cache {
+    contents: Mutex<Contents>,
+    /// Maximum bytes of the kept plans.
+    plan_bytes: usize,
+    compiles: Arc<Semaphore>,
+}
 
 #[derive(Debug, Default)]
 struct Contents {
     benchmarks: HashMap<String, Entry>,
     second: Option<(Instant, u32)>,
+    /// Number of uses of plans. Orders them by their last use.
+    uses: u64,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +54,18 @@ struct Entry {
     failures: u32,
     conflicts: u32,
     failure: Option<(&'static str, String)>,
-    compiled: Option<(RedisBenchmarkSpec, Arc<Compiled>)>,
+    kept: Option<Kept>,
+}
+
+/// A compiled plan.
+#[derive(Debug)]
+struct Kept {
+    of: Arc<RedisBenchmarkSpec>,
+    plan: Arc<Compiled>,
+    /// Its bytes with its spec, as JSON.
+    bytes: usize,
+    /// The number of its last use.
+    used: u64,
 }
 
 impl Contents {
@@ -48,15 +74,57 @@ impl Contents {
         let new = || Entry { namespace: namespace.to_owned(), ..Entry::default() };
         self.benchmarks.entry(uid.to_owned()).or_insert_with(new)
     }
+
+    /// The kept plan of `uid` and its spec.
+    fn plan(&mut self, uid: &str) -> Option<(Arc<RedisBenchmarkSpec>, Arc<Compiled>)> {
+        self.uses += 1;
+        let kept = self.benchmarks.get_mut(uid)?.kept.as_mut()?;
+        kept.used = self.uses;
+        Some((kept.of.clone(), kept.plan.clone()))
+    }
+
+    /// Removes plans, the least recently used first, until the rest takes at most `budget` bytes. Never removes those of `conducted`.
+    fn evict(&mut self, budget: usize, conducted: &HashSet<String>) -> Vec<Kept> {
+        let kept = self.benchmarks.values().filter_map(|entry| entry.kept.as_ref());
+        let mut bytes: usize = kept.map(|kept| kept.bytes).sum();
+        if bytes <= budget {
+            return Vec::new();
+        }
+        let idle = self.benchmarks.iter_mut().filter(|(uid, _)| !conducted.contains(*uid));
+        let mut idle: Vec<_> = idle.map(|(_, entry)| &mut entry.kept).filter(|kept| kept.is_some()).collect();
+        idle.sort_by_key(|kept| kept.as_ref().map(|kept| kept.used));
+        let mut evicted = Vec::new();
+        for kept in idle {
+            if bytes <= budget {
+                break;
+            }
+            if let Some(kept) = kept.take() {
+                bytes -= kept.bytes;
+                evicted.push(kept);
+            }
+        }
+        evicted
+    }
 }
 
 /// The trials of a spec, or all its errors.
 pub type Compiled = Result<Plan, String>;
 
+impl Default for Cache {
+    fn default() -> Self {
+        Self::within(PLAN_BYTES)
+    }
+}
+
 impl Cache {
+    /// A cache that keeps plans of at most this many bytes, besides those of conducted benchmarks.
+    pub fn within(plan_bytes: usize) -> Self {
+        Self { contents: Mutex::default(), plan_bytes, compiles: Arc::new(Semaphore::new(COMPILES)) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Contents> {
         // Entries are independent, so a panic elsewhere leaves no partial change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Time since the status of `uid` was written.
@@ -80,7 +148,8 @@ impl Cache {
     }
 
     /// The trials of `spec`, of the benchmark of `run`, which may name `drivers`. Cached while the spec is the same, because there may be
-    /// hundreds of trials and several reconciliations per second.
+    /// hundreds of trials and several reconciliations per second. If the plans together exceed the budget, those of benchmarks without a
+    /// task in `tasks` are dropped, possibly this one too.
     ///
     /// # Errors
     /// If compiling panics.
@@ -90,33 +159,55 @@ impl Cache {
         spec: &RedisBenchmarkSpec,
         drivers: &Drivers,
         compute: &Compute,
+        tasks: &TaskRegistry,
     ) -> Result<Arc<Compiled>, JoinError> {
-        let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
-        if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {
+        let known = self.lock().plan(&run.uid);
+        if let Some((_, plan)) = known.filter(|(of, _)| **of == *spec) {
             return Ok(plan);
         }
-        let (name, of) = (run.benchmark.clone(), spec.clone());
-        let plan = compute.run(move || compile(&of, &name)).await?;
-        let joined = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let known: Vec<&str> = drivers.images.keys().map(String::as_str).collect();
         let unknown = check_drivers(spec, &known, "add its image to drivers in the operator's chart");
-        let plan = plan.and_then(|plan| if unknown.is_empty() { Ok(plan) } else { Err(unknown) });
-        let plan = Arc::new(plan.map_err(joined));
-        self.lock().entry(&run.namespace, &run.uid).compiled = Some((spec.clone(), plan.clone()));
+        let of = Arc::new(spec.clone());
+        let (name, compiled) = (run.benchmark.clone(), of.clone());
+        // The work continues if its caller gives up, so it holds the permit itself. The semaphore is never closed.
+        let permit = self.compiles.clone().acquire_owned().await;
+        let work = move || {
+            let plan =
+                compile(&compiled, &name).and_then(|plan| if unknown.is_empty() { Ok(plan) } else { Err(unknown) });
+            let joined =
+                |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let plan = plan.map_err(joined);
+            let bytes = plan.as_ref().map_or_else(String::len, Plan::json_bytes) + json_bytes(compiled.as_ref());
+            drop(permit);
+            (Arc::new(plan), bytes)
+        };
+        let (plan, bytes) = compute.run(work).await?;
+        let kept = Kept { of, plan: plan.clone(), bytes, used: 0 };
+        let conducted = tasks.of_namespace(None).into_iter().collect();
+        let evicted = self.keep(run, kept, &conducted);
+        // Freeing a large plan takes a while, so not under the lock.
+        drop(evicted);
         Ok(plan)
     }
 
-    /// Drops the trials of the benchmark of `run`, which has finished.
-    pub fn drop_plan(&self, run: &Run) {
+    /// Keeps a plan of the benchmark of `run`. Returns those that were evicted for it.
+    fn keep(&self, run: &Run, kept: Kept, conducted: &HashSet<String>) -> Vec<Kept> {
         let mut contents = self.lock();
-        let entry = contents.benchmarks.entry(run.uid.clone()).or_default();
-        entry.namespace.clone_from(&run.namespace);
-        entry.compiled = None;
+        contents.uses += 1;
+        let used = contents.uses;
+        contents.entry(&run.namespace, &run.uid).kept = Some(Kept { used, ..kept });
+        contents.evict(self.plan_bytes, conducted)
+    }
+
+    /// Drops the trials of the benchmark of `run`, which has finished or waits.
+    pub fn drop_plan(&self, run: &Run) {
+        let dropped = self.lock().entry(&run.namespace, &run.uid).kept.take();
+        drop(dropped);
     }
 
     #[cfg(test)]
     pub fn has_plan(&self, uid: &str) -> bool {
-        self.lock().benchmarks.get(uid).is_some_and(|entry| entry.compiled.is_some())
+        self.lock().benchmarks.get(uid).is_some_and(|entry| entry.kept.is_some())
     }
 
     /// Returns whether another status may be written in this second.
@@ -195,8 +286,85 @@ pub fn jitter(pause: Duration, chance: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tasks::ARTIFACTS_LIMIT;
+    use crate::testing::benchmark;
+
+    /// The run of the benchmark `uid`.
+    fn run_of(uid: &str) -> Run {
+        Run { namespace: "perf".into(), benchmark: "cart".into(), uid: uid.into(), id: "r".into() }
+    }
+
+    /// Keeps a plan of this size for each of `uids`, one after the other.
+    fn keep_all(cache: &Cache, uids: &[&str], bytes: usize, conducted: &HashSet<String>) {
+        let of = Arc::new(benchmark(json!({})).spec);
+        for uid in uids {
+            let kept = Kept { of: of.clone(), plan: Arc::new(Err(String::new())), bytes, used: 0 };
+            cache.keep(&run_of(uid), kept, conducted);
+        }
+    }
+
+    /// Those of `uids` that have a plan.
+    fn kept<'a>(cache: &Cache, uids: &[&'a str]) -> Vec<&'a str> {
+        uids.iter().copied().filter(|uid| cache.has_plan(uid)).collect()
+    }
+
+    #[test]
+    fn the_least_recently_used_plans_are_evicted() {
+        let cache = Cache::within(30);
+        let uids = ["a", "b", "c", "d", "e"];
+        keep_all(&cache, &uids[..3], 10, &HashSet::new());
+        assert_eq!(kept(&cache, &uids), ["a", "b", "c"], "exactly the budget");
+        cache.lock().plan("a").unwrap();
+        keep_all(&cache, &["d"], 10, &HashSet::new());
+        assert_eq!(kept(&cache, &uids), ["a", "c", "d"]);
+        keep_all(&cache, &["e"], 20, &HashSet::new());
+        assert_eq!(kept(&cache, &uids), ["d", "e"]);
+        // Replaces the one that it has.
+        keep_all(&cache, &["e"], 15, &HashSet::new());
+        assert_eq!(kept(&cache, &uids), ["d", "e"]);
+    }
+
+    #[test]
+    fn plans_of_conducted_benchmarks_are_never_evicted() {
+        let cache = Cache::within(20);
+        let uids = ["a", "b", "c", "d"];
+        let conducted: HashSet<String> = ["a".to_owned(), "b".to_owned(), "c".to_owned()].into();
+        keep_all(&cache, &["a", "d", "b"], 10, &conducted);
+        assert_eq!(kept(&cache, &uids), ["a", "b"]);
+        keep_all(&cache, &["c"], 10, &conducted);
+        assert_eq!(kept(&cache, &uids), ["a", "b", "c"]);
+        keep_all(&cache, &["d"], 10, &conducted);
+        assert_eq!(kept(&cache, &uids), ["a", "b", "c"], "no room for others");
+        // Once they are conducted no more, the next plan takes their place.
+        keep_all(&cache, &["d"], 10, &HashSet::new());
+        assert_eq!(kept(&cache, &uids), ["c", "d"]);
+    }
+
+    #[tokio::test]
+    async fn plans_larger_than_the_budget_together_are_compiled_again() {
+        let (spec, drivers) = (benchmark(json!({})).spec, Drivers::default());
+        let plan = async |cache: &Cache, uid: &str| {
+            cache.plan(&run_of(uid), &spec, &drivers, &Compute::Here, &TaskRegistry::default()).await.unwrap()
+        };
+        let whole = Cache::default();
+        let first = plan(&whole, "a").await;
+        assert!(Arc::ptr_eq(&first, &plan(&whole, "a").await));
+        let bytes = whole.lock().benchmarks["a"].kept.as_ref().unwrap().bytes;
+        assert!(bytes > json_bytes(&spec), "{bytes}");
+        // One fits, two do not.
+        let cache = Cache::within(bytes * 2 - 1);
+        for uid in ["a", "b", "a", "b"] {
+            assert_eq!(plan(&cache, uid).await, first);
+            assert_eq!(kept(&cache, &["a", "b"]), [uid]);
+        }
+        // None fits.
+        let cache = Cache::within(bytes - 1);
+        assert_eq!(plan(&cache, "a").await, first);
+        assert_eq!(kept(&cache, &["a"]), Vec::<&str>::new());
+    }
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew() {

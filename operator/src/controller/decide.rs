@@ -112,11 +112,15 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision
 }
 
+/// Returns whether `status` says that the benchmark cannot run because of `problems`.
+pub fn is_reported(status: &RedisBenchmarkStatus, problems: &str) -> bool {
+    find(status, condition::ACCEPTED)
+        .is_some_and(|accepted| accepted.status == "False" && accepted.message == cut(problems))
+}
+
 fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: Timestamp) -> Decision {
     decision.status.phase = Phase::Pending;
-    let told = find(subject.status, condition::ACCEPTED)
-        .is_some_and(|accepted| accepted.status == "False" && accepted.message == cut(problems));
-    if !told {
+    if !is_reported(subject.status, problems) {
         decision.notices.push(Notice::warning(reason::INVALID_SPEC, problems));
     }
     let mut conditions = Conditions::new(&mut decision.status, subject.generation, now);

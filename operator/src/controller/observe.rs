@@ -52,11 +52,8 @@ pub struct Reads {
 pub struct NotFilled;
 
 impl Reads {
-    /// Observes the children of `run`, which has at most `shards`, its conducting task, the benchmark to compare with, and what earlier
-    /// reconciliations left in the cache.
-    ///
-    /// # Errors
-    /// If the API server fails to return the other benchmark.
+    /// Observes the children of `run`, which has at most `shards`, its conducting task, and what earlier reconciliations left in the
+    /// cache.
     pub(super) async fn observe(
         &self,
         benchmark: &RedisBenchmark,
@@ -65,18 +62,16 @@ impl Reads {
         now: Timestamp,
         tasks: &TaskRegistry,
         cache: &Cache,
-    ) -> Result<Observed, ApplyError> {
-        let unfit_baseline = self.unfit_baseline(benchmark, run).await?;
+    ) -> Observed {
         let conduct = tasks.get(&run.uid);
         let children = self.children(benchmark, run, shards, conduct.as_deref(), now).await;
-        Ok(Observed {
+        Observed {
             since_write: cache.since_write(&run.uid),
             cleared: cache.cleared(&run.uid),
             failure: cache.failure(&run.uid),
             fresh_run_id: run.id.clone(),
-            unfit_baseline,
             ..children
-        })
+        }
     }
 
     /// Waits until the caches are filled.
@@ -183,7 +178,14 @@ impl Reads {
     }
 
     /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
-    async fn unfit_baseline(&self, benchmark: &RedisBenchmark, run: &Run) -> Result<Option<String>, ApplyError> {
+    ///
+    /// # Errors
+    /// If the API server fails to return that benchmark.
+    pub(super) async fn unfit_baseline(
+        &self,
+        benchmark: &RedisBenchmark,
+        run: &Run,
+    ) -> Result<Option<String>, ApplyError> {
         let begun = benchmark.status.as_ref().is_some_and(|status| status.run_id.is_some());
         let name = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref());
         let Some(name) = name.filter(|_| !begun) else { return Ok(None) };

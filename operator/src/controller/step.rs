@@ -7,14 +7,16 @@ use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action as Requeue;
 use kube::{Resource as _, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Phase;
 use tokio::time::Instant;
 
 use super::apply::{self, ApplyError, events};
 use super::context::{Context, Guarded};
-use super::decide::{Subject, decide};
+use super::decide::{Subject, decide, is_reported};
 use super::decision::Notice;
 use super::error::{RECONCILE, ReconcileError};
 use super::execute::Executor;
+use super::observed::{Observed, has_started};
 use super::unreadable;
 use crate::build::Run;
 use crate::telemetry::chain;
@@ -102,13 +104,15 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
         id: status.run_id.clone().unwrap_or_else(|| shared.environment.fresh_run_id()),
     };
 
-    // validate: the plan of trials (no client). A finished benchmark needs none, once no task releases its shards.
-    let compiled = if status.phase.is_terminal() && shared.tasks.get(&uid).is_none() {
+    let unfit_baseline = context.reads.unfit_baseline(benchmark, &run).await?;
+
+    // validate: the plan of trials
+    let compiled = if needs_plan(benchmark, unfit_baseline.as_deref(), shared.tasks.get(&uid).is_some()) {
+        let (drivers, compute) = (&shared.settings.drivers, &shared.environment.compute);
+        Some(shared.cache.plan(&run, &benchmark.spec, drivers, compute, &shared.tasks).await?)
+    } else {
         shared.cache.drop_plan(&run);
         None
-    } else {
-        let drivers = &shared.settings.drivers;
-        Some(shared.cache.plan(&run, &benchmark.spec, drivers, &shared.environment.compute).await?)
     };
     let plan = compiled.as_deref().and_then(|compiled| compiled.as_ref().ok());
     let problems = compiled.as_deref().and_then(|compiled| compiled.as_ref().err()).map(String::as_str);
@@ -116,7 +120,8 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
     // observe
-    let observed = context.reads.observe(benchmark, &run, subject.pods(), now, &shared.tasks, &shared.cache).await?;
+    let observed = context.reads.observe(benchmark, &run, subject.pods(), now, &shared.tasks, &shared.cache).await;
+    let observed = Observed { unfit_baseline, ..observed };
 
     // decide (pure)
     let decision = decide(&subject, &observed, now);
@@ -124,6 +129,80 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     // apply
     let executor = Executor { context, benchmark, run: &run, plan, observed: &observed };
     let put_off = executor.execute(&decision).await?;
+    if benchmark.spec.suspend && shared.tasks.get(&uid).is_none() {
+        // It may stay suspended for months.
+        shared.cache.drop_plan(&run);
+    }
     shared.cache.succeeded(&uid);
     Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))
+}
+
+/// Returns whether the decision about `benchmark` depends on its plan of trials. Those that a timer repeats while it waits do not: many
+/// waiting benchmarks, whose plans together exceed the cache's budget, would be compiled again and again.
+fn needs_plan(benchmark: &RedisBenchmark, unfit_baseline: Option<&str>, has_task: bool) -> bool {
+    let (spec, Some(status)) = (&benchmark.spec, &benchmark.status) else { return true };
+    if has_task {
+        // Also at the end: it releases the shards.
+        return true;
+    }
+    if status.phase.is_terminal() {
+        return false;
+    }
+    if status.run_id.is_some() {
+        let stays = status.phase == Phase::Suspended && spec.suspend && !spec.abort;
+        return !stays || has_started(status.trial.as_ref(), None);
+    }
+    // Reported only for a valid spec. A comparison that becomes possible needs the plan again.
+    let is_known = status.observed_generation == benchmark.metadata.generation;
+    !(is_known && unfit_baseline.is_some_and(|problem| is_reported(status, problem)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{benchmark, status};
+
+    /// A benchmark with this change of its spec and of its status.
+    fn object(spec: &Value, state: Value) -> RedisBenchmark {
+        RedisBenchmark { status: Some(status(state)), ..benchmark(json!({"spec": spec})) }
+    }
+
+    #[test]
+    fn only_what_waits_or_has_finished_needs_no_plan() {
+        let (none, suspend) = (json!({}), json!({"suspend": true}));
+        assert!(needs_plan(&benchmark(json!({})), None, false));
+        for (spec, state, needed) in [
+            (&none, json!({"phase": "Preparing"}), true),
+            (&none, json!({"phase": "Running"}), true),
+            (&none, json!({"phase": "Suspended"}), true),
+            (&none, json!({"phase": "Succeeded"}), false),
+            (&suspend, json!({"phase": "Preparing"}), true),
+            (&suspend, json!({"phase": "Running"}), true),
+            (&suspend, json!({"phase": "Suspended"}), false),
+            (&suspend, json!({"phase": "Suspended", "runId": null}), true),
+            (&json!({"suspend": true, "abort": true}), json!({"phase": "Suspended"}), true),
+        ] {
+            let object = object(spec, state);
+            assert_eq!(needs_plan(&object, None, false), needed, "{spec} {:?}", object.status);
+            assert!(needs_plan(&object, None, true), "{spec} {:?}", object.status);
+        }
+    }
+
+    #[test]
+    fn a_reported_baseline_needs_no_plan_until_something_changes() {
+        let accepted = json!([{
+            "type": "Accepted", "status": "False", "reason": "InvalidSpec", "message": "missing",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let waiting = |generation: u32| {
+            let state =
+                json!({"phase": "Pending", "runId": null, "conditions": accepted, "observedGeneration": generation});
+            object(&json!({}), state)
+        };
+        assert!(!needs_plan(&waiting(1), Some("missing"), false));
+        assert!(needs_plan(&waiting(1), Some("not finished"), false));
+        assert!(needs_plan(&waiting(1), None, false));
+        assert!(needs_plan(&waiting(0), Some("missing"), false), "the spec was edited");
+    }
 }

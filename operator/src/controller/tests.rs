@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::apply::ApplyError;
+use super::cache::Cache;
 use super::observe::Reads;
 use super::pod_store::{self, PodWriter};
 use super::status::strip_finished;
@@ -165,6 +166,57 @@ async fn a_finished_benchmark_needs_no_plan() {
 }
 
 #[tokio::test]
+async fn a_suspended_benchmark_keeps_no_plan() {
+    let world = World::new();
+    let suspended = || benchmark(json!({"spec": {"suspend": true}}));
+    world.put(suspended(), None);
+    world.reconcile().await.unwrap();
+    assert_eq!(
+        (world.status()["phase"].as_str(), world.condition("Accepted")["status"].as_str()),
+        (Some("Suspended"), Some("True"))
+    );
+    assert!(!world.context.shared.cache.has_plan("u-1"));
+    // Also during a run: first its task is stopped.
+    world.put(benchmark(json!({})), None);
+    for _ in 0..2 {
+        world.reconcile().await.unwrap();
+    }
+    assert!(world.context.shared.cache.has_plan("u-1"));
+    let state = world.status();
+    world.put(suspended(), Some(state));
+    for _ in 0..2 {
+        world.reconcile().await.unwrap();
+        assert_eq!(world.status()["phase"], "Suspended");
+        assert!(!world.context.shared.cache.has_plan("u-1"));
+    }
+    let state = world.status();
+    world.put(benchmark(json!({})), Some(state));
+    world.reconcile().await.unwrap();
+    assert_eq!(world.status()["phase"], "Preparing");
+    assert!(world.conduct().is_some());
+}
+
+#[tokio::test]
+async fn benchmarks_whose_plans_exceed_the_budget_run() {
+    const BASKET: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/basket";
+    let mut world = World::new();
+    Arc::get_mut(&mut world.context).unwrap().shared.cache = Arc::new(Cache::within(1));
+    world.put(benchmark(json!({})), None);
+    world.server.put(BASKET, benchmark(json!({"metadata": {"name": "basket", "uid": "u-2"}})));
+    let shared = &world.context.shared;
+    for conducted in [false, true, true] {
+        for (path, uid) in [(CART, "u-1"), (BASKET, "u-2")] {
+            let object = serde_json::from_value(world.server.get(path).unwrap()).unwrap();
+            reconcile(Arc::new(object), world.context.clone()).await.unwrap();
+            assert_eq!(world.server.get(path).unwrap()["status"]["phase"], "Preparing");
+            assert!(shared.tasks.get(uid).is_some());
+            // Kept from the first reconciliation in which it is conducted.
+            assert_eq!(shared.cache.has_plan(uid), conducted);
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_cached_of_a_finished_status_stays_on_the_server() {
     let world = World::new();
     let state = json!({
@@ -234,6 +286,10 @@ async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
     let accepted = || world.condition("Accepted")["message"].as_str().unwrap_or_default().to_owned();
     assert_ne!(world.reconcile().await.unwrap(), Requeue::await_change());
     assert!(accepted().contains("spec.comparison.benchmark: before: does not exist in this"), "{}", accepted());
+    // Not compiled again as long as it waits.
+    let (waiting, shared) = (world.status(), &world.context.shared);
+    assert_ne!(world.reconcile().await.unwrap(), Requeue::await_change());
+    assert_eq!((world.status(), shared.cache.has_plan("u-1")), (waiting, false));
     let mut before = benchmark(json!({"metadata": {"name": "before", "uid": "other"}, "spec": {"repeats": repeats}}));
     let requests = json!({"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0});
     let line =

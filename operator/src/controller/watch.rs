@@ -327,7 +327,11 @@ mod tests {
         let there = benchmark(json!({}));
         for (namespace, uid) in [("perf", "u-1"), ("perf", "gone"), ("other", "not-watched-here")] {
             let run = Run { namespace: namespace.into(), benchmark: "cart".into(), uid: uid.into(), id: "r".into() };
-            shared.cache.plan(&run, &there.spec, &shared.settings.drivers, &Compute::Here).await.unwrap();
+            shared
+                .cache
+                .plan(&run, &there.spec, &shared.settings.drivers, &Compute::Here, &shared.tasks)
+                .await
+                .unwrap();
         }
         let (store, mut writer) = store();
         let forget = Forget { namespace: Some("perf".into()), store, shared: shared.clone() };

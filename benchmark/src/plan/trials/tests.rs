@@ -205,3 +205,15 @@ fn all_trials_together_are_bounded() {
     assert!(told.contains("spec.workload: plan and spec of a trial take 33"), "{told}");
     assert!(told.contains(&format!(" bytes, and each of 250 trials may take {room}: shorten or")), "{told}");
 }
+
+#[test]
+fn what_repeats_share_counts_once() {
+    let bytes = |trial: &Trial| json_bytes(trial.spec.plan.as_ref()) + json_bytes(trial.spec.spec.as_ref());
+    let two = plan_of(&json!({"preset": ["set", "get"]}), &open_loop());
+    assert_eq!(two.json_bytes(), two.trials().iter().map(bytes).sum::<usize>());
+    let operations = json!([{"name": "get", "command": "GET __key__"}]);
+    let mut spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
+    spec.repeats.count = 5;
+    let repeated = compile(&spec, "sample").unwrap();
+    assert_eq!((repeated.count(), repeated.json_bytes()), (5, bytes(&repeated.trials()[0])));
+}
