@@ -84,7 +84,7 @@ fn shorten_load(spec: &mut Value) {
     } else if rated {
         load.insert("duration".into(), json!("5s"));
     } else if load.contains_key("warmupEnds") {
-        load.extend([("warmup".into(), json!("15s")), ("duration".into(), json!("1s"))]);
+        load.extend([("warmup".into(), json!("16s")), ("duration".into(), json!("1s"))]);
     } else {
         load.remove("duration");
         load.insert("requests".into(), json!(400));

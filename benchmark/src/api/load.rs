@@ -88,8 +88,8 @@ pub struct LoadSpec {
     #[serde(default = "default_warmup")]
     pub warmup: GoDuration,
     /// End of the warm-up. `ByTime`: after `warmup`. `WhenSettled`: once the throughput has had no drift for ten seconds, and no later than
-    /// `warmup`, which must be 15s or more; the verdict reports if it had not settled by then. `WhenSettled` requires `duration`. Default
-    /// `ByTime`.
+    /// `warmup`, which must be at least 16s, and longer with more than 200 shards; the verdict reports if it had not settled by then.
+    /// `WhenSettled` requires `duration`. Default `ByTime`.
     #[serde(default)]
     pub warmup_ends: WarmupEnds,
     /// Timeouts of connections and requests.

@@ -29,6 +29,7 @@ pub mod safety;
 mod schema;
 pub mod script;
 pub mod search;
+pub(crate) mod settling;
 mod size;
 pub mod spec;
 pub mod status;

@@ -319,6 +319,7 @@ fn check_shards(shards: &ShardsSpec, unattended: &GoDuration, problems: &mut Vec
 /// Checks that need more than one part of the spec.
 fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Problem>) {
     let shards = u64::from(spec.shards.count);
+    load::check_settling(spec, problems);
     load::check_connect_rate(spec, problems);
     load::check_preload_rate(spec, problems);
     let in_turns = spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redisbench_wire::plan::TrialPlan;
 
+use crate::api::settling::{self, shared_interval, shortest_lead};
+
 /// All shards must have acknowledged the start this long before it.
 pub const ACKNOWLEDGE_BEFORE: Duration = Duration::from_millis(500);
 
@@ -21,17 +23,12 @@ pub const POLL_FIRST_AGAIN: Duration = Duration::from_millis(200);
 
 /// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
 pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
-    Duration::from_secs(2).max(worst_round_trip * 4).max(reach_all(shards))
+    shortest_lead(count(shards)).max(worst_round_trip * 4)
 }
 
-/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`. The calls are spread over it. A small trial does
-/// not wait for large ones. At most 20 s: a shard without a call for `safety.unattended`, at least a minute, stops its load.
+/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`.
 pub fn snapshot_interval(own: usize, all: usize) -> Duration {
-    shared(own, all).clamp(Duration::from_secs(1), Duration::from_secs(20))
-}
-
-fn shared(own: usize, all: usize) -> Duration {
-    (Duration::from_micros(500) * count(all)).min(reach_all(own))
+    settling::snapshot_interval(count(own), count(all))
 }
 
 /// Interval of polling shards while they prepare.
@@ -46,7 +43,7 @@ pub fn result_step(shards: usize) -> Duration {
 
 /// Interval of polling a shard that still has requests in flight after the end of the load. At the rate of snapshots.
 pub fn draining_interval(own: usize, all: usize) -> Duration {
-    shared(own, all).clamp(Duration::from_millis(200), Duration::from_secs(20))
+    shared_interval(count(own), count(all)).clamp(Duration::from_millis(200), Duration::from_secs(20))
 }
 
 /// Time from the start until every request of `plan` has its outcome.
@@ -58,7 +55,7 @@ pub fn planned_length(plan: &TrialPlan) -> Duration {
 
 /// Time for one call to every shard, even on a busy machine.
 pub fn reach_all(shards: usize) -> Duration {
-    Duration::from_millis(10) * count(shards)
+    settling::reach_all(count(shards))
 }
 
 fn count(shards: usize) -> u32 {

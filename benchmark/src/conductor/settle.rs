@@ -13,22 +13,20 @@ use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
 use super::seconds::warming_up;
 use super::shards::{Shard, Standing};
 use super::trial::Conductor;
+use crate::api::settling::SETTLED_SECONDS;
 use crate::verdict::STEADY;
-
-/// One per part of the steadiness rule.
-const SECONDS: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// Returns whether the throughput of the last seconds of `history` has no drift. All of them must belong to the warm-up.
 fn settled(history: &History, warm: Range<u32>) -> bool {
     let end = history.complete();
-    if end > warm.end || end < warm.start + SECONDS {
+    if end > warm.end || end < warm.start + SETTLED_SECONDS {
         return false;
     }
-    let mut rates = [0.0; SECONDS as usize];
-    for span in history.since(end - SECONDS).take_while(|span| span.end() <= end) {
-        let place = span.second.checked_sub(end - SECONDS).and_then(|place| rates.get_mut(place as usize));
+    let mut rates = [0.0; SETTLED_SECONDS as usize];
+    for span in history.since(end - SETTLED_SECONDS).take_while(|span| span.end() <= end) {
+        let place = span.second.checked_sub(end - SETTLED_SECONDS).and_then(|place| rates.get_mut(place as usize));
         // A longer span began before the last seconds.
         let Some(rate) = place.filter(|_| span.seconds == 1) else { return false };
         *rate = span.warmup.succeeded as f64;

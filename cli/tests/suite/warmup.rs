@@ -35,7 +35,7 @@ fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
     let redis = RedisServer::start(&[]);
     for (load, field, why) in [
         ("warmup: 60s, requests: 100", "spec.load.warmupEnds", "requires load.duration"),
-        ("warmup: 10s, duration: 5s", "spec.load.warmup", "15s"),
+        ("warmup: 10s, duration: 5s", "spec.load.warmup", "must be at least 16s"),
     ] {
         let load = format!("type: ClosedLoop, warmupEnds: WhenSettled, {load}");
         let refused = Run::local(&manifest(&redis, &load), &[]).finish();

@@ -9,6 +9,7 @@ use super::trace;
 use crate::api::duration::{Durations, GoDuration, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use crate::api::load::{LoadSpec, LoadType, WarmupEnds};
 use crate::api::problem::Problem;
+use crate::api::settling::least_warmup;
 use crate::api::spec::RedisBenchmarkSpec;
 use crate::api::workload::PreloadMode;
 
@@ -130,21 +131,28 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound
     timed(length)
 }
 
-/// Ten seconds to detect that the throughput has settled, plus time to notify all shards.
-const SETTLING: Duration = Duration::from_secs(15);
-
 pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
-    let least = match load.warmup_ends {
-        WarmupEnds::ByTime => Duration::ZERO,
-        WarmupEnds::WhenSettled => SETTLING,
-    };
-    let warmup = durations.between("warmup", &load.warmup, least, HOUR);
+    let warmup = durations.between("warmup", &load.warmup, Duration::ZERO, HOUR);
     let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
     let timeouts = plan::Timeouts {
         connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),
         request_nanoseconds: timeout("timeouts.request", &load.timeouts.request),
     };
     (warmup, timeouts)
+}
+
+/// Checks that a warm-up that may end early is long enough to do so.
+pub(super) fn check_settling(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let (load, shards) = (&spec.load, spec.shards.count);
+    let least = least_warmup(shards);
+    let is_short = load.warmup.parse().is_ok_and(|warmup| warmup < least);
+    if load.warmup_ends == WarmupEnds::WhenSettled && is_short {
+        let message = format!(
+            "must be at least {} with warmupEnds WhenSettled and shards.count {shards}: raise it, or set warmupEnds to ByTime",
+            GoDuration::from(least)
+        );
+        problems.push(Problem::new("spec.load.warmup", &load.warmup, message));
+    }
 }
 
 /// Checks that an open loop has a request for every shard, and enough time for `requests`.

@@ -1,6 +1,7 @@
 //! Tests of warm-ups that end early. Fakes send at a constant rate from their start on.
 
 use super::*;
+use crate::api::settling::least_warmup;
 
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -24,6 +25,19 @@ fn all_shards_measure_from_one_instant_as_soon_as_the_throughput_has_settled() {
     assert!(begun.iter().all(|from| *from == begun[0]), "{begun:?}");
     // Ten rounds of a second, plus the time to order the end.
     assert!((Duration::from_secs(10)..Duration::from_secs(16)).contains(&begun[0]), "{begun:?}");
+}
+
+#[test]
+fn a_steady_throughput_settles_within_the_shortest_warm_up_with_few_shards_and_many() {
+    for count in [3, 500] {
+        let least = least_warmup(count);
+        let mut rig = rig(count);
+        rig.plan().warmup_nanoseconds = u64::try_from(least.as_nanos()).unwrap();
+        rig.until_measuring();
+        let ordered: Vec<_> = (0..count).map(|index| rig.shards.shard(index).measures_after).collect();
+        let is_early = ordered[0].is_some_and(|after| Duration::from_nanos(after) < least);
+        assert!(is_early && ordered.iter().all(|after| *after == ordered[0]), "{count} shards, {least:?}: {ordered:?}");
+    }
 }
 
 #[test]

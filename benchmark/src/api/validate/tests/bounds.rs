@@ -103,6 +103,14 @@ fn durations() -> Vec<Case> {
     let requests = |length: &str| json!({"load": {"duration": null, "requests": 1000, "maxDuration": length}});
     add("load.maxDuration", ["48h", "172801s"], &requests);
     add("load.maxDuration", ["1s", "999ms"], &requests);
+    let settles = |shards: u32, warmup: &str| {
+        let load = json!({"connections": shards.max(50), "openLoop": {"rate": 5_000}, "warmup": warmup,
+            "warmupEnds": "WhenSettled"});
+        json!({"shards": {"count": shards}, "load": load})
+    };
+    add("load.warmup", ["16s", "15999ms"], &|warmup| settles(1, warmup));
+    add("load.warmup", ["24s", "23s"], &|warmup| settles(1_000, warmup));
+    add("load.warmup", ["67s", "66s"], &|warmup| settles(5_000, warmup));
     let lifetime = |length: &str| json!({"load": {"connectionLifetime": {"duration": length}}});
     add("load.connectionLifetime.duration", ["24h", "86401s"], &lifetime);
     add("load.connectionLifetime.duration", ["10ms", "9ms"], &lifetime);

@@ -1,0 +1,50 @@
+//! The shortest warm-up that may end early, and the times that it consists of. The conductor, which orders that end, takes as long.
+
+use std::time::Duration;
+
+use super::duration::SECOND;
+
+/// Whole seconds without drift after which the throughput has settled: one per part of the steadiness rule.
+pub(crate) const SETTLED_SECONDS: u32 = 10;
+
+/// The shortest `load.warmup` with `WhenSettled`: a throughput that is steady from its first second on ends it early. Other benchmarks,
+/// which may slow the snapshots of more than 100 shards, are unknown here.
+pub(crate) fn least_warmup(shards: u32) -> Duration {
+    // The last of these seconds comes with each shard's next snapshot, and is judged once per interval.
+    let detected = SETTLED_SECONDS * SECOND + 2 * snapshot_interval(shards, shards);
+    // One second for replies, and one because measurements begin at whole seconds.
+    let end = detected + shortest_lead(shards) + 2 * SECOND;
+    Duration::from_secs(end.as_secs() + u64::from(end.subsec_nanos() > 0))
+}
+
+/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`. The calls are spread over it. A small trial does
+/// not wait for large ones. At most 20 s: a shard without a call for `safety.unattended`, at least a minute, stops its load.
+pub(crate) fn snapshot_interval(own: u32, all: u32) -> Duration {
+    shared_interval(own, all).clamp(SECOND, 20 * SECOND)
+}
+
+/// Interval of polling each of `own` shards at the rate of snapshots that `all` share.
+pub(crate) fn shared_interval(own: u32, all: u32) -> Duration {
+    (all * Duration::from_micros(500)).min(reach_all(own))
+}
+
+/// The minimum time between ordering an instant and that instant.
+pub(crate) fn shortest_lead(shards: u32) -> Duration {
+    reach_all(shards).max(2 * SECOND)
+}
+
+/// Time for one call to every shard, even on a busy machine.
+pub(crate) fn reach_all(shards: u32) -> Duration {
+    shards * Duration::from_millis(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_warm_up_follows_from_the_number_of_shards() {
+        let least = [1, 200, 201, 1_000, 2_000, 5_000].map(|shards| least_warmup(shards).as_secs());
+        assert_eq!(least, [16, 16, 17, 24, 34, 67]);
+    }
+}
