@@ -126,7 +126,7 @@ async fn a_new_benchmark_gets_its_run_then_its_children() {
 }
 
 #[tokio::test]
-async fn reconciliations_and_trials_share_the_limit_of_computations() {
+async fn reconciliations_and_trials_share_the_permits_of_merges() {
     let shared = Shared::of_test(FakeServer::default().client());
     let (Compute::OnAnotherThread(of_reconciling), Compute::OnAnotherThread(of_trials)) =
         (shared.environment.compute, shared.tasks.compute())
