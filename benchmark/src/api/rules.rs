@@ -1,5 +1,5 @@
 //! Rules across fields, in CEL. The API server evaluates them at apply, as part of the definition. [`check`] evaluates the same rules for the
-//! operator and the command line, with the same messages, so that Rust checks only what CEL cannot express.
+//! operator and the command line, with the same messages. `validate` checks the rest.
 //!
 //! No rule depends on what `kube-cel` does differently: it counts the bytes of a string, and 99 == 99.0 is false.
 

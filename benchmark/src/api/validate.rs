@@ -1,4 +1,4 @@
-//! Validates a spec: the schema and the rules of the definition, then what they cannot express. The operator and the command line share this
+//! Validates a spec: the schema and the rules of the definition, then the rest. The operator and the command line share this
 //! code and report all problems at once.
 
 mod caching;
