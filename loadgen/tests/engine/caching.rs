@@ -1,7 +1,5 @@
 //! Client-side caches against a real server's tracking: its pushes, its counts and its limits.
 
-use std::io::{Read as _, Write as _};
-
 use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::{Access, Handshake};
 use redisbench_loadgen::resp::append_command;
@@ -11,7 +9,7 @@ use redisbench_wire::plan::{Bound, CacheScope, Caching, CachingMode, KeyPattern,
 use redisbench_wire::snapshot::{Cache, CacheCounts, Snapshot};
 
 use crate::harness::{Bench, SECOND, count, open_loop, operation, plan, standalone};
-use crate::peer::{command, listen};
+use crate::peer::{bulk, scripted, written};
 
 /// Keys of the plans here, each of 100 bytes.
 const KEYS: u64 = 50;
@@ -263,40 +261,23 @@ async fn a_loop_of_nothing_but_hits_ends() {
 
 /// A server of one key for each connection. Of every `told`-th write it pushes an invalidation, before it acknowledges the write.
 fn secretive(told: u64) -> Topology {
-    let address = listen(move |mut stream| {
+    scripted(move || {
         let (mut value, mut writes) = (Vec::new(), 0_u64);
-        let (mut input, mut buffer) = (Vec::new(), [0; 65_536]);
-        while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            input.extend_from_slice(&buffer[..count]);
-            let mut output = Vec::new();
-            while let Some((arguments, length)) = command(&input) {
-                let raw: Vec<u8> = input.drain(..length).collect();
-                match arguments[0].as_str() {
-                    "SET" => {
-                        writes += 1;
-                        if writes.is_multiple_of(told) {
-                            let key = &arguments[1];
-                            let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n", key.len());
-                            output.extend_from_slice(push.as_bytes());
-                        }
-                        // The last argument as bytes, without its line break.
-                        value = raw[length - 102..length - 2].to_vec();
-                        output.extend_from_slice(b"+OK\r\n");
-                    }
-                    "GET" => {
-                        output.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
-                        output.extend_from_slice(&value);
-                        output.extend_from_slice(b"\r\n");
-                    }
-                    _ => output.extend_from_slice(b"+OK\r\n"),
+        move |arguments: &[String], raw: &[u8], output: &mut Vec<u8>| match arguments[0].as_str() {
+            "SET" => {
+                writes += 1;
+                if writes.is_multiple_of(told) {
+                    let key = &arguments[1];
+                    let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n", key.len());
+                    output.extend_from_slice(push.as_bytes());
                 }
+                value = written(raw);
+                output.extend_from_slice(b"+OK\r\n");
             }
-            if stream.write_all(&output).is_err() {
-                return;
-            }
+            "GET" => output.extend_from_slice(&bulk(&value)),
+            _ => output.extend_from_slice(b"+OK\r\n"),
         }
-    });
-    Topology::of(&[address])
+    })
 }
 
 #[tokio::test]

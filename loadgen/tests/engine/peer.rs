@@ -240,6 +240,36 @@ impl Shared {
     }
 }
 
+/// A server whose connections each have a `reply` of their own: it gets the arguments of a command and its bytes, and appends the reply.
+pub fn scripted<R: FnMut(&[String], &[u8], &mut Vec<u8>)>(make: impl Fn() -> R + Send + Sync + 'static) -> Topology {
+    let address = listen(move |mut stream| {
+        let mut reply = make();
+        let (mut input, mut buffer) = (Vec::new(), [0; 65_536]);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            input.extend_from_slice(&buffer[..count]);
+            let mut output = Vec::new();
+            while let Some((arguments, length)) = command(&input) {
+                let raw: Vec<u8> = input.drain(..length).collect();
+                reply(&arguments, &raw, &mut output);
+            }
+            if stream.write_all(&output).is_err() {
+                return;
+            }
+        }
+    });
+    Topology::of(&[address])
+}
+
+/// The value that a SET of 100 bytes writes: its last argument, without the line break.
+pub fn written(raw: &[u8]) -> Vec<u8> {
+    raw[raw.len() - 102..raw.len() - 2].to_vec()
+}
+
+/// A bulk string.
+pub fn bulk(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}
+
 /// The first command of `input` and its length, if it is complete.
 pub fn command(input: &[u8]) -> Option<(Vec<String>, usize)> {
     let mut at = 0;

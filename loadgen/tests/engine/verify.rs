@@ -1,7 +1,7 @@
 //! Followed values and counters: writes that a real server keeps, loses or executes late, and replies of a faulty one.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Mutex};
 
 use redisbench_loadgen::cluster::Topology;
 use redisbench_loadgen::engine::EngineEvent;
@@ -10,7 +10,7 @@ use redisbench_wire::plan::{Bound, KeyPattern, Preload, TrialPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification, VerificationCounts};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, standalone, topology};
-use crate::peer::{command, listen};
+use crate::peer::{bulk, scripted, written};
 
 const KEYS: u64 = 500;
 
@@ -224,40 +224,24 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
 
 /// Acknowledges every write. `read` chooses the reply to a read from the values written to the key.
 fn liar(read: fn(&[Vec<u8>]) -> Vec<u8>) -> Topology {
-    let stored = std::sync::Mutex::new(HashMap::<String, Vec<Vec<u8>>>::new());
-    let address = listen(move |mut stream| {
-        let (mut input, mut buffer) = (Vec::new(), [0; 65_536]);
-        while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            input.extend_from_slice(&buffer[..count]);
-            let mut output = Vec::new();
-            while let Some((arguments, length)) = command(&input) {
-                let raw: Vec<u8> = input.drain(..length).collect();
-                let mut stored = stored.lock().unwrap();
-                match arguments[0].as_str() {
-                    "SET" => {
-                        // The last argument as bytes, without its line break.
-                        let value = raw[length - 102..length - 2].to_vec();
-                        stored.entry(arguments[1].clone()).or_default().push(value);
-                        output.extend_from_slice(b"+OK\r\n");
-                    }
-                    "GET" => match stored.get(&arguments[1]) {
-                        Some(values) => {
-                            let value = read(values);
-                            output.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
-                            output.extend_from_slice(&value);
-                            output.extend_from_slice(b"\r\n");
-                        }
-                        None => output.extend_from_slice(b"$-1\r\n"),
-                    },
-                    _ => output.extend_from_slice(b"+PONG\r\n"),
+    let stored = Arc::new(Mutex::new(HashMap::<String, Vec<Vec<u8>>>::new()));
+    scripted(move || {
+        let stored = Arc::clone(&stored);
+        move |arguments: &[String], raw: &[u8], output: &mut Vec<u8>| {
+            let mut stored = stored.lock().unwrap();
+            match arguments[0].as_str() {
+                "SET" => {
+                    stored.entry(arguments[1].clone()).or_default().push(written(raw));
+                    output.extend_from_slice(b"+OK\r\n");
                 }
-            }
-            if stream.write_all(&output).is_err() {
-                return;
+                "GET" => {
+                    let values = stored.get(&arguments[1]);
+                    output.extend_from_slice(&values.map_or_else(|| b"$-1\r\n".to_vec(), |values| bulk(&read(values))));
+                }
+                _ => output.extend_from_slice(b"+PONG\r\n"),
             }
         }
-    });
-    Topology::of(&[address])
+    })
 }
 
 #[tokio::test]
