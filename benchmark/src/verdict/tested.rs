@@ -1,4 +1,4 @@
-//! What is tested beside the target.
+//! The client under test.
 
 use redisbench_wire::plan::{Client, Library};
 

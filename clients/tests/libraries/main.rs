@@ -261,7 +261,7 @@ async fn a_call_that_a_library_repeats_counts_once() {
     }
 }
 
-/// Runs 400 requests, of which one in `one_in` is traced. Asserts that the spans have the times of the calls.
+/// Runs 400 requests, of which one in `one_in` is traced. The times in the spans must be those of the calls.
 async fn traced(client: &Client, one_in: u64) -> Vec<Span> {
     let server = RedisServer::start(&[]);
     let plan = TrialPlan {

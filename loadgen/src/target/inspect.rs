@@ -150,7 +150,7 @@ async fn servers(target: &Target) -> Result<Vec<(Endpoint, SocketAddr)>, Finding
     Ok(servers)
 }
 
-/// Whether one name stands for all servers of a pool. Their ids are then addresses: the label of a server is the name only as long as the
+/// Returns whether one name stands for all servers of a pool. Their ids are then addresses: the label of a server is the name only as long as the
 /// name has one address.
 fn is_sole_name(target: &Target) -> bool {
     target.topology == Kind::Pool && target.endpoints.len() == 1

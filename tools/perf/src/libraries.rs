@@ -7,3 +7,5 @@ mod plain;
 
 pub use compared::compare;
 pub use itself::{Options, against_itself};
+#[cfg(test)]
+pub use page::PAGE;

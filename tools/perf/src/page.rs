@@ -38,7 +38,20 @@ fn text_of<'a>(document: &'a str, part: &Part) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_testkit::documents::read;
+
     use super::*;
+    use crate::{libraries, seeds};
+
+    #[test]
+    fn the_committed_pages_have_their_parts() {
+        for (path, page) in [("docs/evidence/clients.md", libraries::PAGE), ("docs/evidence/seeds.md", seeds::PAGE)] {
+            let text = read(path);
+            assert!(text.starts_with(page.beginning), "{text}");
+            let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+            assert_eq!(headings, page.parts.iter().map(|part| part.heading).collect::<Vec<_>>());
+        }
+    }
 
     const ONE: Part = Part { heading: "One", target: "one" };
     const TWO: Part = Part { heading: "Two of two", target: "two" };

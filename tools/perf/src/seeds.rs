@@ -14,7 +14,7 @@ use clap::Args;
 use crate::bench::{Bench, all_cpus};
 use crate::machine::{COMMIT, COMPILER, Machine, REDIS_SERVER, Tool};
 use crate::page::Part;
-use page::PAGE;
+pub use page::PAGE;
 
 const HAPROXY: Tool = ("HAProxy", "haproxy -v");
 

@@ -14,18 +14,3 @@ part names the command that measured it.
 ",
     parts: &[&ITSELF, &CLIENTS],
 };
-
-#[cfg(test)]
-mod tests {
-    use redisbench_testkit::documents::read;
-
-    use super::*;
-
-    #[test]
-    fn the_committed_page_has_these_parts() {
-        let page = read("docs/evidence/clients.md");
-        assert!(page.starts_with(PAGE.beginning), "{page}");
-        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(headings, [ITSELF.heading, CLIENTS.heading]);
-    }
-}

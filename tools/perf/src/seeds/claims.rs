@@ -1,4 +1,4 @@
-//! Whether our figures agree with those of a document.
+//! Comparisons of our figures with those of a document.
 
 use redisbench_statistics::Interval;
 
@@ -14,7 +14,7 @@ pub enum Bound {
     Below(f64),
 }
 
-/// Whether the claim holds, by the whole interval of our ratio.
+/// Says whether the claim holds, by the whole interval of our ratio.
 pub fn verdict(bound: Bound, ours: Option<Interval>) -> &'static str {
     let Some(Interval { lower, upper }) = ours else { return "not measured" };
     let (holds, fails) = match bound {
@@ -28,7 +28,7 @@ pub fn verdict(bound: Bound, ours: Option<Interval>) -> &'static str {
     }
 }
 
-/// Whether our comparison of throughputs has the direction of a document's ratio.
+/// Says whether our comparison of throughputs has the direction of a document's ratio.
 pub fn direction(theirs: f64, ours: Option<&Metric>) -> &'static str {
     let outcome = if theirs > 1.0 + EFFECT {
         "Faster"
@@ -45,7 +45,7 @@ pub fn direction(theirs: f64, ours: Option<&Metric>) -> &'static str {
     }
 }
 
-/// Whether a document's ratio is in our interval.
+/// Says whether a document's ratio is in our interval.
 pub fn place(theirs: f64, ours: Option<&Metric>) -> &'static str {
     match ours.and_then(|metric| metric.interval) {
         None => "-",

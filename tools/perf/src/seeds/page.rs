@@ -18,18 +18,3 @@ that all take half an hour together; each part lists how.
 ",
     parts: &[&RATES, &FRED, &PROXY],
 };
-
-#[cfg(test)]
-mod tests {
-    use redisbench_testkit::documents::read;
-
-    use super::*;
-
-    #[test]
-    fn the_committed_page_has_these_parts() {
-        let page = read("docs/evidence/seeds.md");
-        assert!(page.starts_with(PAGE.beginning), "{page}");
-        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(headings, PAGE.parts.iter().map(|part| part.heading).collect::<Vec<_>>());
-    }
-}

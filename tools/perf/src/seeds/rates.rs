@@ -52,13 +52,13 @@ impl Found {
         }
     }
 
-    /// Where the highest stable rate is. Without an end if no rate failed.
+    /// The bounds of the highest stable rate. Without an end if no rate failed.
     fn bracket(&self) -> Option<Interval> {
         Some(Interval { lower: self.good?, upper: self.bad.unwrap_or(f64::INFINITY) })
     }
 }
 
-/// Where the ratio of two highest rates is.
+/// The bounds of the ratio of two highest rates.
 fn over(one: &Found, other: &Found) -> Option<Interval> {
     let (one, other) = (one.bracket()?, other.bracket()?);
     Some(Interval { lower: one.lower / other.upper, upper: one.upper / other.lower })
