@@ -11,7 +11,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
 # Tests with servers mostly wait, so more of them run at once than there are processors.
-WAITING := RUST_TEST_THREADS=6
+WAITING := RUST_TEST_THREADS=8
 
 # Tests that need root, but no idle machine.
 ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed \
