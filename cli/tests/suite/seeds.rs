@@ -186,6 +186,10 @@ fn redishappy() {
     let finished = run("redishappy-proxy.yaml", "haproxy:6379", &proxy.endpoints()[0]);
     let trials = finished.object["status"]["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 7, "{trials:#?}");
+    for trial in trials {
+        let requests = &trial["requests"];
+        assert_eq!([&requests["scheduled"], &requests["succeeded"]].map(number), [20_000; 2], "{trial:#}");
+    }
     for command in ["get", "incr", "lpop", "spop"] {
         assert_eq!(redis.calls(command), 20_000, "{command}");
     }
