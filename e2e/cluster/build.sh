@@ -11,7 +11,7 @@ mkdir -p "$BIN"
 stamp=$({ cat "$0"; cd "$HERE/src"; find . -type f | LC_ALL=C sort | xargs sha256sum; go version; } | sha256sum)
 [ "$(cat "$BIN/stamp" 2>/dev/null)" != "$stamp" ] || { say "cluster programs are up to date"; exit 0; }
 
-say "building Kubernetes $KUBERNETES, CoreDNS and Helm $HELM (about 8 minutes on two cores the first time)"
+say "building Kubernetes $KUBERNETES, CoreDNS and Helm $HELM (5 to 10 minutes on two cores the first time)"
 # Unset, nodes would call themselves v0.0.0.
 flags="-s -w -X helm.sh/helm/v3/internal/version.version=$HELM"
 for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do

@@ -10,7 +10,7 @@ stamp=$({ cat "$0"; go version; } | sha256sum)
 
 say "building KWOK $VERSION"
 export GOBIN=$BIN GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-buildvcs=false
-# The flags of build.sh, so that the packages of both are compiled once.
+# See build.sh for the flags.
 go install -trimpath -gcflags 'all=-l -dwarf=false' -ldflags "-s -w" sigs.k8s.io/kwok/cmd/kwok@"$VERSION"
 printf '%s\n' "$stamp" >"$BIN/kwok-stamp"
 say "KWOK built"
