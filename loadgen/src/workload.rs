@@ -152,7 +152,7 @@ impl Workload {
         };
         let lines = (streams > 1).then_some(usual);
         let values = Values::new(&plan.workload.values, plan.workload.seed)?.numbered(lines);
-        let WorkloadPlan { operations, options, .. } = &plan.workload;
+        let WorkloadPlan { operations, options, .. } = plan.workload.as_ref();
         let mut workload = Self::with_options(plan, operations, options, values, |keys, turns| {
             let per_connection = matches!(keys.pattern, KeyPattern::PerConnection { .. });
             // Random patterns need no turns and no streams: they can use the request's own number.

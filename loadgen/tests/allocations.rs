@@ -77,9 +77,9 @@ fn plan(load: Load, requests: u64) -> TrialPlan {
         bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
         ..TrialPlan::basic("127.0.0.1:6379")
     };
-    plan.workload.operations =
+    plan.workload_mut().operations =
         vec![Operation::of("get", 3, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
-    plan.workload.keys =
+    plan.workload_mut().keys =
         Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform, tags: None };
     plan
 }
@@ -143,7 +143,7 @@ fn allocations(cluster: bool, load: Load, kind: Requests, requests: u64) -> u64 
     let mut plan = plan(load, requests);
     match kind {
         Requests::Plain => {}
-        Requests::Varied => vary(&mut plan.workload),
+        Requests::Varied => vary(plan.workload_mut()),
         Requests::Replayed => replay(&mut plan),
     }
     let server = NullServer::start(cluster);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::bounded;
 use crate::plan::TrialPlan;
@@ -94,16 +94,7 @@ pub struct PlanRequest {
     /// [`TrialPlan::hash`] of the plan.
     pub hash: String,
     /// The plan of all shards.
-    #[serde(serialize_with = "shared", deserialize_with = "sharable")]
     pub plan: Arc<TrialPlan>,
-}
-
-fn shared<S: Serializer>(plan: &Arc<TrialPlan>, serializer: S) -> Result<S::Ok, S::Error> {
-    plan.as_ref().serialize(serializer)
-}
-
-fn sharable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<TrialPlan>, D::Error> {
-    TrialPlan::deserialize(deserializer).map(Arc::new)
 }
 
 /// The body of `PUT /v1/trials/{t}/start`.

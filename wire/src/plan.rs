@@ -19,6 +19,8 @@ mod tracing;
 mod verify;
 mod workload;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -50,8 +52,8 @@ pub struct TrialPlan {
     pub shards: u32,
     /// The Redis under test.
     pub target: Target,
-    /// The commands to send.
-    pub workload: Workload,
+    /// The commands to send. A clone shares them; see [`Self::workload_mut`].
+    pub workload: Arc<Workload>,
     /// The recording to send instead. The workload then has no operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
@@ -157,9 +159,14 @@ impl TrialPlan {
         }
     }
 
+    /// The commands to send, to change them in this plan alone: copies them if other plans share them.
+    pub fn workload_mut(&mut self) -> &mut Workload {
+        Arc::make_mut(&mut self.workload)
+    }
+
     /// Adds what a shard has read to a plan with a trace.
     pub fn replay(&mut self, recorded: Recorded) {
-        self.workload.operations = recorded.operations().to_vec();
+        self.workload_mut().operations = recorded.operations().to_vec();
         if let Some(trace) = &mut self.trace {
             trace.recorded = Some(recorded);
         }
@@ -301,6 +308,26 @@ pub(crate) mod tests {
         assert_eq!(back, plan);
         assert_eq!(back.hash("run", 0), plan.hash("run", 0));
         assert_eq!(plan.hash("run", 0).len(), 64);
+    }
+
+    #[test]
+    fn a_shared_workload_is_written_as_its_content() {
+        let plan = plan();
+        let content = serde_json::to_string(plan.workload.as_ref()).unwrap();
+        let json = serde_json::to_string(&plan).unwrap();
+        assert!(json.contains(&format!("\"workload\":{content},\"preload\":")), "{json}");
+    }
+
+    #[test]
+    fn clones_share_a_workload_until_one_changes() {
+        let plan = plan();
+        let mut other = plan.clone();
+        assert!(Arc::ptr_eq(&plan.workload, &other.workload));
+        other.workload_mut().seed += 1;
+        assert_eq!(other.workload.seed, plan.workload.seed + 1);
+        let alone = Arc::as_ptr(&other.workload);
+        other.workload_mut().seed += 1;
+        assert_eq!(Arc::as_ptr(&other.workload), alone, "what no other plan shares is not copied");
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let mut plan = TrialPlan {
         shards: spec.shards.count,
         target,
-        workload,
+        workload: Arc::new(workload),
         trace,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,

@@ -86,7 +86,7 @@ async fn reads_of_a_cluster_go_to_its_replicas() {
         cluster.reset_statistics();
         let mut plan = plan(client(library.clone(), Pool::Shared));
         (plan.target.topology, plan.target.read_from) = (plan::Topology::Cluster, from);
-        plan.workload.operations =
+        plan.workload_mut().operations =
             vec![Operation::of("get", 1, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
         let topology = Topology::sharing(primaries.iter().map(|node| NodeAddress::from(node.address())).collect());
         let config = EngineConfig { reads: vec![true, false], ..EngineConfig::new(plan, 1, topology) };
@@ -139,7 +139,7 @@ async fn error_replies_keep_their_kind() {
     for client in all() {
         let server = RedisServer::start(&[]);
         let mut plan = plan(client.clone());
-        let operation = &mut plan.workload.operations[0];
+        let operation = &mut plan.workload_mut().operations[0];
         operation.arguments = [["LPUSH"], ["text"], ["x"]].map(|[word]| vec![plan::Part::Literal(word.into())]).into();
         let _: () = server.ask(&["SET", "text", "1"]);
         let snapshot = Bench::start(plan.of_shard(0), &server).await.finish().await;
@@ -171,7 +171,7 @@ async fn only_the_library_is_connected_while_the_load_runs_and_nothing_after_it(
         let server = RedisServer::start(&[]);
         let bound = Bound::Duration { nanoseconds: 600 * SECOND };
         let mut plan = TrialPlan { bound, preload: preload.clone(), ..plan(client.clone()) };
-        plan.workload.keys.count = 100;
+        plan.workload_mut().keys.count = 100;
         let mut bench = Bench::start(plan.of_shard(0), &server).await;
         let connected = || {
             let clients: String = server.ask(&["INFO", "clients"]);

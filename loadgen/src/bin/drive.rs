@@ -214,8 +214,8 @@ fn plan(options: &Options) -> TrialPlan {
     if options.addresses.len() > 1 {
         plan.target.topology = wire_plan::Topology::Cluster;
     }
-    plan.workload.operations = operations.into_iter().filter(|operation| operation.weight > 0).collect();
-    plan.workload.keys = Keys {
+    plan.workload_mut().operations = operations.into_iter().filter(|operation| operation.weight > 0).collect();
+    plan.workload_mut().keys = Keys {
         prefix: "key:".into(),
         start: 0,
         count: options.keys,
@@ -223,6 +223,6 @@ fn plan(options: &Options) -> TrialPlan {
         pattern: KeyPattern::Uniform,
         tags: None,
     };
-    plan.workload.values = Values::fixed(options.value_bytes);
+    plan.workload_mut().values = Values::fixed(options.value_bytes);
     plan
 }

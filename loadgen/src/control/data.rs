@@ -24,12 +24,12 @@ pub(super) fn with_files(mut plan: ShardPlan, directory: &Path) -> Result<ShardP
     };
     if plan.workload.values.content == ValueContent::Lines {
         let lines = of_file(Lines::VALUES_FILE, "values.content.file")?;
-        plan = plan.with(|plan| plan.workload.values.lines = Some(lines));
+        plan = plan.with(|plan| plan.workload_mut().values.lines = Some(lines));
     }
     if plan.workload.key_file.is_some() {
         let lines = of_file(Lines::KEYS_FILE, "keys.file")?;
         check_keys(&plan.workload, &lines)?;
-        plan = plan.with(|plan| plan.workload.key_file = Some(KeyFile { lines: Some(lines) }));
+        plan = plan.with(|plan| plan.workload_mut().key_file = Some(KeyFile { lines: Some(lines) }));
     }
     Ok(plan)
 }
@@ -120,7 +120,7 @@ mod tests {
         let mut plan = plan();
         let none = plan.clone().of_shard(1);
         assert_eq!(read_as(&none, Lines::VALUES_FILE, None), Ok(none));
-        plan.workload.values.content = ValueContent::Lines;
+        plan.workload_mut().values.content = ValueContent::Lines;
         let plan = plan.of_shard(1);
         let refused = |text: Option<&[u8]>, part: &str| {
             let parts = ["spec.workload.values.content.file.configMapRef: ", part];
@@ -137,7 +137,7 @@ mod tests {
     fn a_recording_brings_its_operations() {
         let mut plan = plan();
         plan.trace = Some(Trace { repeats: false, recorded: None });
-        plan.workload.operations.clear();
+        plan.workload_mut().operations.clear();
         let text: String = (0..100).map(|key| format!("1.000000 [0 a:1] \"get\" \"key:{key}\"\n")).collect();
         let read = read_as(&plan.clone().of_shard(2), Recorded::FILE, Some(text.as_bytes())).unwrap();
         assert_eq!((read.shard, read.workload.operations[0].name.as_str()), (2, "get"));
@@ -157,8 +157,9 @@ mod tests {
     fn every_key_has_a_line() {
         let directory = tempfile::tempdir().unwrap();
         let mut plan = plan();
-        (plan.workload.key_file, plan.workload.keys.start, plan.workload.keys.count) = (Some(KeyFile::default()), 1, 2);
-        plan.workload.operations[0].keys = Some(plan.workload.keys.clone());
+        let workload = plan.workload_mut();
+        (workload.key_file, workload.keys.start, workload.keys.count) = (Some(KeyFile::default()), 1, 2);
+        plan.workload_mut().operations[0].keys = Some(plan.workload.keys.clone());
         let read = |plan: &TrialPlan| with_files(plan.clone().of_shard(1), directory.path());
         let write = |text: &[u8]| std::fs::write(directory.path().join(Lines::KEYS_FILE), text).unwrap();
         assert!(read(&plan).unwrap_err().starts_with("spec.workload.keys.file.configMapRef: the ConfigMap or its key"));
@@ -167,14 +168,14 @@ mod tests {
         write(b"user:1\nuser:2\nuser:3\n");
         let lines = read(&plan).unwrap().workload.key_file.as_ref().and_then(|file| file.lines.clone());
         assert_eq!(lines, Lines::of(b"user:1\nuser:2\nuser:3\n".to_vec()));
-        plan.workload.keys.count = 3;
+        plan.workload_mut().keys.count = 3;
         let refused = |field: &str| {
             format!("spec.workload.{field}.count: is 3 with start 1, and the file has 3 lines: set it to 2")
         };
         assert_eq!(read(&plan).unwrap_err(), refused("keys"));
-        plan.workload.operations[0].keys = Some(plan.workload.keys.clone());
+        plan.workload_mut().operations[0].keys = Some(plan.workload.keys.clone());
         assert_eq!(read(&plan).unwrap_err(), refused("operations[0].keys"));
-        plan.workload.operations[0].keys.as_mut().unwrap().start = 3;
+        plan.workload_mut().operations[0].keys.as_mut().unwrap().start = 3;
         let behind = "spec.workload.operations[0].keys.start: is 3, and the file has 3 lines: lower it";
         assert_eq!(read(&plan).unwrap_err(), behind);
     }

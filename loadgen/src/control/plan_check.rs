@@ -340,7 +340,7 @@ mod tests {
 
     fn step(rounds: u32) -> PreloadStep {
         let arguments = Operation::of("preload", 1, "SADD __key__ a").arguments;
-        PreloadStep { keys: plan().workload.keys, arguments, rounds, writes: true }
+        PreloadStep { keys: plan().workload.keys.clone(), arguments, rounds, writes: true }
     }
 
     fn trace() -> Trace {
@@ -368,10 +368,10 @@ mod tests {
     fn caches_have_a_limit_of_memory() {
         let mut plan = plan();
         plan.target.protocol = Protocol::Resp3;
-        (plan.workload.options.transaction, plan.workload.options.wait) = (None, None);
-        (plan.workload.options.caching, plan.workload.keys.count) = (Some(caching()), 1_000);
+        (plan.workload_mut().options.transaction, plan.workload_mut().options.wait) = (None, None);
+        (plan.workload_mut().options.caching, plan.workload_mut().keys.count) = (Some(caching()), 1_000);
         assert_eq!(check(&plan.clone().of_shard(1)), Ok(()));
-        plan.workload.keys.count = 1 << 30;
+        plan.workload_mut().keys.count = 1 << 30;
         assert!(check(&plan.of_shard(1)).unwrap_err().contains("too much memory"));
     }
 
@@ -394,37 +394,38 @@ mod tests {
     #[test]
     fn each_fault_of_rates_and_mixes_is_named() {
         let faults: [(Spoil, &str); 7] = [
-            (|plan| plan.workload.options.rates = vec![RATE], "need an open loop"),
+            (|plan| plan.workload_mut().options.rates = vec![RATE], "need an open loop"),
             (
                 |plan| {
-                    (plan.workload.options.rates, plan.load) = (vec![RATE], open(1, &[]));
+                    (plan.workload_mut().options.rates, plan.load) = (vec![RATE], open(1, &[]));
                     plan.bound = Bound::Requests { count: 9, max_nanoseconds: 1 };
                 },
                 "a number of requests",
             ),
             (
-                |plan| (plan.workload.options.rates, plan.load) = (vec![RATE, RATE], open(1, &[])),
+                |plan| (plan.workload_mut().options.rates, plan.load) = (vec![RATE, RATE], open(1, &[])),
                 "options.rates: one has no rate",
             ),
             (
                 |plan| {
-                    plan.workload.options.rates = vec![OperationRate { per_second: limits::RATE_PER_SECOND, ..RATE }];
+                    plan.workload_mut().options.rates =
+                        vec![OperationRate { per_second: limits::RATE_PER_SECOND, ..RATE }];
                     plan.load = open(1, &[]);
                 },
                 "load.ratePerSecond with rates is 1000000001",
             ),
             (
-                |plan| (plan.workload.options.mixes, plan.load) = (vec![vec![1]], open(1, &[])),
+                |plan| (plan.workload_mut().options.mixes, plan.load) = (vec![vec![1]], open(1, &[])),
                 "options.mixes has 1 entries for 0 stages",
             ),
             (
-                |plan| (plan.workload.options.mixes, plan.load) = (vec![vec![0]], open(1, &[stage(1, 1, 1)])),
+                |plan| (plan.workload_mut().options.mixes, plan.load) = (vec![vec![0]], open(1, &[stage(1, 1, 1)])),
                 "options.mixes: one has no weights",
             ),
             (
                 |plan| {
                     let whole = stage(SECOND << 16, limits::RATE_PER_SECOND, limits::RATE_PER_SECOND);
-                    (plan.workload.options.mixes, plan.load) = (vec![vec![1]; 3], open(1, &[whole; 3]));
+                    (plan.workload_mut().options.mixes, plan.load) = (vec![vec![1]; 3], open(1, &[whole; 3]));
                     (plan.nodes_per_shard, plan.bound) = (Some(1), Bound::Duration { nanoseconds: 3 * (SECOND << 16) });
                 },
                 "too many to number with nodesPerShard",
@@ -441,11 +442,11 @@ mod tests {
             (|plan| plan.connections = 0, "connections is 0"),
             (|plan| plan.preload_pace.pipeline = Some(0), "preloadPace has a 0"),
             (
-                |plan| (plan.workload.keys.pattern, plan.load) = (OWN, open(1, &[])),
+                |plan| (plan.workload_mut().keys.pattern, plan.load) = (OWN, open(1, &[])),
                 "need a closed loop without callers",
             ),
             (
-                |plan| (plan.workload.keys.pattern, plan.target.topology) = (OWN, Topology::Cluster),
+                |plan| (plan.workload_mut().keys.pattern, plan.target.topology) = (OWN, Topology::Cluster),
                 "do not go with topology Cluster",
             ),
             (|plan| plan.preload_steps = vec![step(0)], "preloadSteps.rounds is 0"),
@@ -459,24 +460,27 @@ mod tests {
             (|plan| plan.concurrency = Some(0), "concurrency is 0"),
             (|plan| plan.connection_lifetime = Some(lifetime(0)), "connectionLifetime is 0"),
             (|plan| plan.tracing = Some(tracing(0)), "tracing.oneIn is 0"),
-            (|plan| plan.workload.options.caching = Some(caching()), "needs protocol RESP3"),
+            (|plan| plan.workload_mut().options.caching = Some(caching()), "needs protocol RESP3"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
             (|plan| plan.target.topology = Topology::Sentinel, "target.masterName"),
-            (|plan| plan.workload.keys.count = 0, "workload.keys.count is 0"),
-            (|plan| plan.workload.keys.start = u64::MAX, "beyond 64 bits"),
+            (|plan| plan.workload_mut().keys.count = 0, "workload.keys.count is 0"),
+            (|plan| plan.workload_mut().keys.start = u64::MAX, "beyond 64 bits"),
             (
-                |plan| plan.workload.operations[0].keys = Some(Keys { count: 0, ..plan.workload.keys.clone() }),
+                |plan| plan.workload_mut().operations[0].keys = Some(Keys { count: 0, ..plan.workload.keys.clone() }),
                 "operation get.keys.count is 0",
             ),
-            (|plan| plan.workload.values = Values::fixed(u32::MAX), "workload.values: one has 4294967295 bytes"),
-            (|plan| plan.workload.values.size = ValueSize::Weighted(Vec::new()), "workload.values.size has 0 entries"),
-            (|plan| plan.workload.operations.clear(), "has 0 entries"),
+            (|plan| plan.workload_mut().values = Values::fixed(u32::MAX), "workload.values: one has 4294967295 bytes"),
+            (
+                |plan| plan.workload_mut().values.size = ValueSize::Weighted(Vec::new()),
+                "workload.values.size has 0 entries",
+            ),
+            (|plan| plan.workload_mut().operations.clear(), "has 0 entries"),
             (|plan| plan.load = at_pace(1), "need a trace"),
             (|plan| (plan.trace, plan.load) = (Some(trace()), at_pace(0)), "a pace above 0"),
             (|plan| (plan.trace, plan.verify) = (Some(trace()), Verify::Replies), "trace: not supported with verify"),
-            (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
-            (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
+            (|plan| plan.workload_mut().operations[0].weight = 0, "operation get has weight 0"),
+            (|plan| plan.workload_mut().operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
             (|plan| plan.load = open(0, &[]), "load.ratePerSecond is 0"),
             (|plan| plan.load = open(limits::RATE_PER_SECOND + 1, &[]), "load.ratePerSecond is 1000000001"),
             (|plan| plan.load = open(1, &[stage(1, 0, 1)]), "load.stages.fromPerSecond is 0"),
@@ -487,11 +491,11 @@ mod tests {
             (|plan| plan.bound = Bound::Requests { count: 1, max_nanoseconds: 0 }, "bound: "),
             (|plan| plan.timeouts.request_nanoseconds = 0, "a timeout is 0"),
             (
-                |plan| (plan.verify, plan.workload.keys.count) = (Verify::Values, 24_000_003),
+                |plan| (plan.verify, plan.workload_mut().keys.count) = (Verify::Values, 24_000_003),
                 "verify: 8000001 keys of a shard's own",
             ),
             (
-                |plan| (plan.verify, plan.workload.values) = (Verify::Values, Values::fixed(23)),
+                |plan| (plan.verify, plan.workload_mut().values) = (Verify::Values, Values::fixed(23)),
                 "verify: a value of 23 bytes has no room",
             ),
             (
@@ -501,16 +505,16 @@ mod tests {
             (
                 |plan| {
                     let tags = Tags { count: 1, hot: None };
-                    (plan.verify, plan.workload.keys.tags) = (Verify::Values, Some(tags));
+                    (plan.verify, plan.workload_mut().keys.tags) = (Verify::Values, Some(tags));
                 },
                 "verify: not supported with keys that have tags",
             ),
             (
-                |plan| (plan.verify, plan.workload.values.content) = (Verify::Values, ValueContent::Lines),
+                |plan| (plan.verify, plan.workload_mut().values.content) = (Verify::Values, ValueContent::Lines),
                 "verify: values are not supported with lines of a file",
             ),
             (
-                |plan| (plan.verify, plan.workload.key_file) = (Verify::Replies, Some(KeyFile::default())),
+                |plan| (plan.verify, plan.workload_mut().key_file) = (Verify::Replies, Some(KeyFile::default())),
                 "verify: not supported with keys from a file",
             ),
         ];

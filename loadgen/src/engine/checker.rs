@@ -158,9 +158,9 @@ mod tests {
     fn the_key_of_a_dropped_write_is_free() {
         let mut plan = crate::sample::plan();
         (plan.verify, plan.shards) = (Verify::Values, 1);
-        let operation = &mut plan.workload.operations[0];
+        let operation = &mut plan.workload_mut().operations[0];
         operation.arguments = vec![vec![Part::Literal("SET".into())], vec![Part::Key], vec![Part::Data]];
-        plan.workload.operations.truncate(1);
+        plan.workload_mut().operations.truncate(1);
         let start = plan.workload.keys.start;
         let mut checker = Checker::of(&plan.into(), false).unwrap();
         assert_eq!(checker.verifier.begin(0, 0, start), Begin::Now);

@@ -79,12 +79,13 @@ mod tests {
     #[test]
     fn a_rare_operation_has_keys_however_many_streams_there_are() {
         let mut plan = TrialPlan { load: open_loop(1000), nodes_per_shard: Some(1), ..TrialPlan::basic("redis:6379") };
-        plan.workload.keys.count = 1000;
-        plan.workload.options.in_turns = true;
+        plan.workload_mut().keys.count = 1000;
+        plan.workload_mut().options.in_turns = true;
         let background = (2..17).map(|index| Operation::of(&format!("other-{index}"), 1, "GET __key__"));
         let mix = [Operation::of("usual", 100_000, "GET __key__"), Operation::of("rare", 1, "SET __key__ __data__")];
-        plan.workload.operations = mix.into_iter().chain(background).collect();
-        plan.workload.options.rates = (2..17).map(|operation| OperationRate { operation, per_second: 10 }).collect();
+        plan.workload_mut().operations = mix.into_iter().chain(background).collect();
+        plan.workload_mut().options.rates =
+            (2..17).map(|operation| OperationRate { operation, per_second: 10 }).collect();
         assert_eq!(plan.streams(), 16);
         let servers: [SocketAddr; 2] = [1_u16, 2].map(|port| ([127, 0, 0, 1], port).into());
         let group = Group::new(0, 2, 1, &Topology::of(&servers).slots.unwrap()).unwrap();

@@ -12,7 +12,7 @@ fn plan(open_loop: bool) -> TrialPlan {
     let load = if open_loop { crate::open_loop::open_loop(1) } else { Load::ClosedLoop };
     let mut plan = TrialPlan { load, node_seconds: true, ..TrialPlan::basic("redis:6379") };
     plan.target.topology = Topology::Cluster;
-    plan.workload.operations = ["a", "b"].map(|name| Operation::of(name, 1, "PING")).into();
+    plan.workload_mut().operations = ["a", "b"].map(|name| Operation::of(name, 1, "PING")).into();
     plan
 }
 
@@ -278,7 +278,7 @@ fn sliced(recording: &mut Recording, mut between: impl FnMut(&mut Recording, u32
 #[test]
 fn a_live_summary_in_slices_is_sound_whatever_is_counted_meanwhile() {
     let mut plan = plan(true);
-    plan.workload.operations = (0..64).map(|index| Operation::of(&format!("o{index}"), 1, "PING")).collect();
+    plan.workload_mut().operations = (0..64).map(|index| Operation::of(&format!("o{index}"), 1, "PING")).collect();
     let mut recording = Recording::new(&plan);
     recording.name_node(0, "x", "x:6379");
     recording.begin(0);

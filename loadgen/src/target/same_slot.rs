@@ -19,7 +19,7 @@ const LONGEST: usize = 16 << 10;
 /// server refuses to answer.
 pub async fn check(client: &mut Client, plan: &TrialPlan) -> Result<Option<String>, Trouble> {
     let mut bare = plan.clone();
-    bare.workload.options = WorkloadOptions::default();
+    bare.workload_mut().options = WorkloadOptions::default();
     // Another check reports a workload that cannot be built.
     let Ok(workload) = Workload::of_trial(&bare) else { return Ok(None) };
     if workload.longest() > LONGEST {
@@ -120,7 +120,7 @@ mod tests {
         let keys = ("cart".to_owned(), "{rb}cart".to_owned());
         let told = |plan: &TrialPlan| message(plan, 0, &plan.workload.operations[0], &keys);
         assert!(told(&plan).ends_with("such as {rb} in keys.prefix"), "{}", told(&plan));
-        plan.workload.key_file = Some(KeyFile::default());
+        plan.workload_mut().key_file = Some(KeyFile::default());
         assert!(told(&plan).ends_with("such as {rb} in the lines of keys.file"), "{}", told(&plan));
     }
 

@@ -12,8 +12,9 @@ use crate::workload::part_of;
 pub fn own_workload(plan: &ShardPlan) -> Option<TrialPlan> {
     let followed = plan.followed()?.keys;
     let mut own = TrialPlan::clone(plan);
-    let operations = own.workload.operations.iter_mut().filter_map(|operation| operation.keys.as_mut());
-    for keys in operations.chain([&mut own.workload.keys]) {
+    let workload = own.workload_mut();
+    let operations = workload.operations.iter_mut().filter_map(|operation| operation.keys.as_mut());
+    for keys in operations.chain([&mut workload.keys]) {
         if keys.same_names(&followed) {
             restrict(keys, plan.shard, plan.shards);
         }
@@ -75,7 +76,8 @@ mod tests {
             for shard in 0..3 {
                 let mut plan = plan();
                 plan.verify = Verify::Values;
-                (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.pattern) = (9, 1001, pattern);
+                let keys = &mut plan.workload_mut().keys;
+                (keys.start, keys.count, keys.pattern) = (9, 1001, pattern);
                 let plan = plan.of_shard(shard);
                 let workload = Workload::of_trial(&own_workload(&plan).unwrap()).unwrap();
                 let part = part_of(1001, shard.into(), 3);

@@ -13,7 +13,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> TrialPlan {
     plan.target.topology = Topology::Cluster;
     let values = plan::Values::fixed(5);
     let options = WorkloadOptions::default();
-    plan.workload = PlanWorkload { operations, keys, key_file: None, values, seed: 42, options };
+    plan.workload = Arc::new(PlanWorkload { operations, keys, key_file: None, values, seed: 42, options });
     plan
 }
 
@@ -146,7 +146,7 @@ fn values_of_different_lengths_have_headers_of_their_own() {
     let size = plan::ValueSize::Range { least_bytes: 8, most_bytes: 12 };
     let command = vec![vec![literal("SET")], vec![Part::Key], vec![literal("v"), Part::Data]];
     let mut plan = plan(vec![operation(1, command)], keys("p:", 0, 10, KeyPattern::Uniform));
-    plan.workload.values.size = size;
+    plan.workload_mut().values.size = size;
     let workload = Workload::of_trial(&plan).unwrap();
     let mut lengths = HashSet::new();
     for k in 0..200 {
@@ -231,7 +231,7 @@ fn keys_are_the_lines_of_a_file() {
         let operations = commands.iter().map(|arguments| operation(1, arguments.clone())).collect();
         let mut plan = plan(operations, keys("no:", 1, 3, pattern));
         assert_eq!(OwnKeys::of(&plan.clone().of_shard(0)).unwrap().key(0), b"no:1");
-        plan.workload.key_file = Some(plan::KeyFile { lines: lines.clone() });
+        plan.workload_mut().key_file = Some(plan::KeyFile { lines: lines.clone() });
         let workload = Workload::of_trial(&plan).unwrap();
         for k in 0..50 {
             let operation = workload.operation(k);
@@ -251,7 +251,7 @@ fn keys_are_the_lines_of_a_file() {
         assert_eq!((own.numbers.clone(), own.key(2)), (0..3, b"x{}y".to_vec()));
         let preload = workload.preload(&plan).unwrap().unwrap();
         assert_eq!(arguments(&encoded(&preload, 1))[1], names[2]);
-        plan.workload.keys.count = 4;
+        plan.workload_mut().keys.count = 4;
         assert_eq!(Workload::of_trial(&plan).unwrap_err(), WorkloadError::KeyFile { needed: 5 });
     }
 }
@@ -464,7 +464,7 @@ proptest! {
         let tags = Some(tags(count, (is_hot && count > 1).then_some((count / 2, 80))));
         let command = operation(1, vec![vec![literal("MSET")], vec![Part::Key], vec![literal("x")], vec![Part::NthKey(2)]]);
         let mut plan = plan(vec![command], Keys { tags, ..keys("p:", start, all, pattern) });
-        plan.workload.options.transaction = shared_keys.then_some(plan::Transaction { size: 2, shared_keys });
+        plan.workload_mut().options.transaction = shared_keys.then_some(plan::Transaction { size: 2, shared_keys });
         let workload = Workload::of_trial(&plan).unwrap();
         let command = workload.command(k, 0);
         prop_assert_eq!(&command, &Workload::of_trial(&plan).unwrap().command(k, 0));
@@ -494,7 +494,7 @@ proptest! {
 fn a_mix_in_turns_is_an_exact_sequence_with_cursors_of_their_own() {
     let operations = vec![Operation { weight: 2, ..get() }, Operation { weight: 3, ..get() }];
     let mut plan = plan(operations, keys("p:", 0, 4, KeyPattern::Sequential));
-    plan.workload.options.in_turns = true;
+    plan.workload_mut().options.in_turns = true;
     let workload = Workload::of_trial(&plan).unwrap();
     let drawn: Vec<(u16, u64)> = (0..10).map(|k| workload.draw(k)).map(|draw| (draw.operation, draw.key)).collect();
     assert_eq!(drawn, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3), (1, 0), (1, 1)]);
@@ -506,9 +506,9 @@ fn operations_with_rates_walk_keys_and_lines_by_themselves() {
     let operations = vec![Operation { weight: 2, ..get() }, set.clone(), set];
     let mut plan = plan(operations, keys("p:", 0, 4, KeyPattern::Sequential));
     plan.load = open_loop(1);
-    plan.workload.options.rates = vec![plan::OperationRate { operation: 2, per_second: 5 }];
+    plan.workload_mut().options.rates = vec![plan::OperationRate { operation: 2, per_second: 5 }];
     let lines = plan::Lines::of(b"first\nsecond\nthird".to_vec());
-    plan.workload.values = plan::Values { content: plan::ValueContent::Lines, lines, ..plan::Values::fixed(5) };
+    plan.workload_mut().values = plan::Values { content: plan::ValueContent::Lines, lines, ..plan::Values::fixed(5) };
     let drawn = |plan: &TrialPlan, stream: u64| {
         let workload = Workload::of_trial(plan).unwrap();
         let draws = (0..6).map(|number| workload.draw(2 * number + stream));
@@ -525,7 +525,7 @@ fn operations_with_rates_walk_keys_and_lines_by_themselves() {
     let preload = workload.preload(&plan).unwrap().unwrap();
     assert_eq!([0, 1, 2].map(|k| arguments(&encoded(&preload, k)).remove(2)), ["first", "second", "third"]);
     // A mix in turns stays one, and each of its operations walks by itself.
-    plan.workload.options.in_turns = true;
+    plan.workload_mut().options.in_turns = true;
     assert_eq!(drawn(&plan, 0), [(0, 0), (0, 1), (1, 0), (0, 2), (0, 3), (1, 1)]);
     assert_eq!(drawn(&plan, 1), own);
 }
@@ -537,7 +537,7 @@ fn seats_of_a_closed_loop_walk_different_keys_in_turns() {
     for (count, weights) in [(65_536, [1, 1]), (100_000, [1, 1]), (65_536, [1, 10])] {
         let operations = weights.map(|weight| Operation { weight, ..get() });
         let mut plan = plan(operations.to_vec(), keys("p:", 0, count, KeyPattern::Sequential));
-        (plan.workload.options.in_turns, plan.load) = (true, Load::ClosedLoop);
+        (plan.workload_mut().options.in_turns, plan.load) = (true, Load::ClosedLoop);
         let workload = Workload::of_trial(&plan).unwrap();
         let period = weights.iter().map(|weight| u64::from(*weight)).sum();
         for operation in 0..2 {
@@ -566,9 +566,9 @@ fn a_transaction_is_written_whole() {
         (room[..length].to_vec(), exchange.replies(), workload.slot(k, 0))
     };
     let wait = plan::Wait { replicas: 2, timeout_milliseconds: 70, operations: vec![0] };
-    plan.workload.options.wait = Some(wait);
+    plan.workload_mut().options.wait = Some(wait);
     for (shared_keys, second) in [(false, "p:11"), (true, "p:05")] {
-        plan.workload.options.transaction = Some(plan::Transaction { size: 2, shared_keys });
+        plan.workload_mut().options.transaction = Some(plan::Transaction { size: 2, shared_keys });
         let first = if shared_keys { "p:05" } else { "p:10" };
         let mut expected = Vec::new();
         append_command(&mut expected, &[b"MULTI"]);
@@ -587,7 +587,7 @@ fn a_missed_key_is_written_as_it_was_read() {
     let id = vec![literal("user:"), Part::Integer { least: 1, most: 1_000_000, width: 0 }];
     let mut plan =
         plan(vec![operation(1, vec![vec![literal("GET")], id.clone()])], keys("p:", 0, 100, KeyPattern::Uniform));
-    plan.workload.options.fills =
+    plan.workload_mut().options.fills =
         vec![plan::Fill { operation: 0, arguments: vec![vec![literal("SET")], id, vec![Part::Data]] }];
     let workload = Workload::of_trial(&plan).unwrap();
     let mut room = vec![0; workload.longest() + Workload::SLACK];

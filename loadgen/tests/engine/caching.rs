@@ -30,23 +30,24 @@ fn caching() -> Caching {
 /// Reads at a rate on two connections until it is aborted; `caching` may be changed.
 fn reading(change: impl FnOnce(&mut Caching)) -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
-    plan.workload.keys.count = KEYS;
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = KEYS;
     (plan.load, plan.bound) = (open_loop(5_000), Bound::Duration { nanoseconds: 600 * SECOND });
     let mut caching = Caching { writes: Vec::new(), ..caching() };
     change(&mut caching);
-    plan.workload.options.caching = Some(caching);
+    plan.workload_mut().options.caching = Some(caching);
     plan
 }
 
 /// A mix of reads and writes; `caching` may be changed.
 fn mixed(change: impl FnOnce(&mut Caching)) -> TrialPlan {
     let mut plan = plan();
-    (plan.connections, plan.workload.keys.count, plan.preload) = (4, KEYS, Preload::Always);
-    plan.workload.operations = vec![operation("get", 9, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
+    (plan.connections, plan.workload_mut().keys.count, plan.preload) = (4, KEYS, Preload::Always);
+    plan.workload_mut().operations =
+        vec![operation("get", 9, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
     let mut caching = caching();
     change(&mut caching);
-    plan.workload.options.caching = Some(caching);
+    plan.workload_mut().options.caching = Some(caching);
     plan
 }
 
@@ -134,8 +135,8 @@ async fn a_full_tracking_table_invalidates_without_writes() {
     let mut watch = server.connection();
     // With NOLOOP the server would not tell the connection whose command made it forget a key.
     let mut plan = reading(|caching| caching.no_loop = false);
-    (plan.connections, plan.workload.keys.count) = (1, 1_000);
-    plan.workload.keys.pattern = KeyPattern::Sequential;
+    (plan.connections, plan.workload_mut().keys.count) = (1, 1_000);
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
     (plan.load, plan.bound) = (open_loop(5_000), Bound::Requests { count: 1_000, max_nanoseconds: 60 * SECOND });
     let mut bench = bench(plan, &server, 1);
     bench.connect().await;
@@ -238,7 +239,7 @@ async fn every_push_of_the_own_writes_is_counted() {
         let mut plan = mixed(|caching| (caching.mode, caching.no_loop) = (CachingMode::Broadcast, no_loop));
         plan.preload = Preload::None;
         // One request at a time: the server sends a key once if it changes several times before it sends.
-        (plan.concurrency, plan.workload.keys.count) = (Some(1), 1_000_000);
+        (plan.concurrency, plan.workload_mut().keys.count) = (Some(1), 1_000_000);
         plan.bound = Bound::Requests { count: 2_000, max_nanoseconds: 60 * SECOND };
         let mut bench = bench(plan, &server, 1);
         let snapshot = bench.run().await;
@@ -297,10 +298,10 @@ async fn hits_after_a_write_that_no_push_told_of_are_stale() {
                 (caching.scope, caching.no_loop) = (scope, false);
                 (caching.operations, caching.writes) = (vec![1], vec![0]);
             });
-            plan.workload.operations =
+            plan.workload_mut().operations =
                 vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
-            plan.workload.options.in_turns = true;
-            (plan.connections, plan.workload.keys.count) = (1, 1);
+            plan.workload_mut().options.in_turns = true;
+            (plan.connections, plan.workload_mut().keys.count) = (1, 1);
             (plan.preload, plan.verify) = (Preload::None, Verify::Values);
             plan.bound = Bound::Requests { count: 11 * ROUNDS, max_nanoseconds: 60 * SECOND };
             let snapshot = bench_of(plan, secretive(told), 1).run().await;

@@ -193,9 +193,9 @@ async fn a_server_that_only_a_redirect_names_is_connected() {
 async fn a_slot_on_its_way_is_followed_with_asking() {
     let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
-    plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
-    plan.workload.keys.prefix = "{moving}:".into();
-    plan.workload.keys.count = 10;
+    plan.workload_mut().operations = vec![operation("incr", 1, "INCR __key__")];
+    plan.workload_mut().keys.prefix = "{moving}:".into();
+    plan.workload_mut().keys.count = 10;
     plan.bound = Bound::Requests { count: 200, max_nanoseconds: 20 * SECOND };
     let slot = slot_of(b"moving");
     let source = cluster.owner(slot);
@@ -215,7 +215,7 @@ async fn a_redirect_without_end_is_an_error() {
     let cluster = RedisCluster::steady(3);
     // The slot's next owner has not imported it and redirects back.
     let mut plan = cluster_plan();
-    plan.workload.keys.prefix = "{moving}:".into();
+    plan.workload_mut().keys.prefix = "{moving}:".into();
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };
     let slot = slot_of(b"moving");
     let source = cluster.owner(slot);

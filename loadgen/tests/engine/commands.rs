@@ -21,8 +21,8 @@ fn command(name: &str, arguments: Vec<Vec<Part>>) -> Operation {
 
 fn of(operations: Vec<Operation>) -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = operations;
-    plan.workload.keys.count = 50;
+    plan.workload_mut().operations = operations;
+    plan.workload_mut().keys.count = 50;
     plan.pipeline = 8;
     plan.bound = Bound::Requests { count: 8000, max_nanoseconds: 20 * SECOND };
     plan
@@ -42,7 +42,8 @@ async fn the_server_finds_what_was_to_be_written() {
         command("incrby", vec![text("INCRBY"), text("sum"), number(-3, 5)]),
         command("xadd", vec![text("XADD"), text("stream"), text("*"), text("field"), vec![Part::Data]]),
     ]);
-    plan.workload.values = Values { size: ValueSize::Range { least_bytes: 10, most_bytes: 20 }, ..Values::fixed(0) };
+    plan.workload_mut().values =
+        Values { size: ValueSize::Range { least_bytes: 10, most_bytes: 20 }, ..Values::fixed(0) };
     let snapshot = run(plan, standalone(&server), 2).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (8000, 0), "{:?}", snapshot.errors);
     let succeeded = |name: &str| {

@@ -120,7 +120,7 @@ async fn a_node_that_is_up_again_ends_no_pause_of_another() {
 async fn keys_on_their_way_are_waited_for() {
     let cluster = RedisCluster::steady(3);
     let mut plan = patient(&Load::ClosedLoop);
-    plan.workload.operations = vec![operation("mget", 1, "MGET {moving}:a {moving}:b")];
+    plan.workload_mut().operations = vec![operation("mget", 1, "MGET {moving}:a {moving}:b")];
     let slot = slot_of(b"moving");
     let source = cluster.owner(slot);
     let target = (source + 1) % 3;
@@ -145,7 +145,7 @@ async fn what_would_be_waited_for_too_long_is_an_error_of_its_kind() {
     let mut plan = patient(&open_loop(2000));
     // All keys in a slot of the node that is down.
     let tag = (0..1000_u32).find(|number| cluster.owner(slot_of(number.to_string().as_bytes())) == 0).unwrap();
-    plan.workload.keys.prefix = format!("{{{tag}}}:");
+    plan.workload_mut().keys.prefix = format!("{{{tag}}}:");
     plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
     let snapshot = run(plan, topology(&cluster), 1).await;
     assert_eq!((snapshot.total.errors, snapshot.total.unanswered), (REQUESTS, 0));

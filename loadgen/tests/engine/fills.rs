@@ -8,11 +8,11 @@ use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topolo
 /// 2000 reads of 500 keys; a miss writes the key.
 fn filling() -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
-    plan.workload.keys.count = 500;
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = 500;
     let literal = |text: &str| vec![Part::Literal(text.into())];
     let arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
-    plan.workload.options.fills = vec![Fill { operation: 0, arguments }];
+    plan.workload_mut().options.fills = vec![Fill { operation: 0, arguments }];
     plan.bound = Bound::Requests { count: 2000, max_nanoseconds: 20 * SECOND };
     plan
 }

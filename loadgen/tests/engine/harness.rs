@@ -23,9 +23,10 @@ pub fn plan() -> TrialPlan {
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
         ..TrialPlan::basic("127.0.0.1:6379")
     };
-    plan.workload.operations = vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
-    plan.workload.keys.prefix = "key:".into();
-    (plan.workload.keys.count, plan.workload.seed) = (1000, 7);
+    plan.workload_mut().operations =
+        vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
+    plan.workload_mut().keys.prefix = "key:".into();
+    (plan.workload_mut().keys.count, plan.workload_mut().seed) = (1000, 7);
     plan
 }
 

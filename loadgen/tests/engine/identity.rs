@@ -74,7 +74,7 @@ async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
     ];
     for pattern in patterns {
         let mut plan = plan();
-        plan.workload.keys.pattern = pattern;
+        plan.workload_mut().keys.pattern = pattern;
         plan.load = open_loop(20_000);
         // 210 requests of warm-up, so that the measurement begins in the middle of every worker's turn.
         plan.warmup_nanoseconds = 10_500_000;
@@ -88,7 +88,7 @@ async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
 #[tokio::test]
 async fn another_seed_makes_other_requests() {
     let mut other = plan();
-    other.workload.seed += 1;
+    other.workload_mut().seed += 1;
     assert_ne!(defined(&plan(), 0..20), defined(&other, 0..20));
 }
 
@@ -108,8 +108,8 @@ async fn every_worker_of_a_closed_loop_sends_the_first_of_its_requests() {
     assert_eq!(plan.load, Load::ClosedLoop);
     plan.warmup_nanoseconds = 10 * MILLISECOND;
     // Key k belongs to request k.
-    plan.workload.keys.pattern = KeyPattern::Sequential;
-    plan.workload.keys.count = 1 << 40;
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().keys.count = 1 << 40;
     for spread in SPREADS {
         let received = recorded(&plan, spread, Bound::Duration { nanoseconds: 20 * MILLISECOND }).await;
         let number = |received: &Received| received.arguments[1].strip_prefix("key:").unwrap().parse::<u64>().unwrap();

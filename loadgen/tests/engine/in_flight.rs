@@ -103,7 +103,7 @@ fn take(stream: &mut TcpStream) -> Option<usize> {
 async fn account(change: impl FnOnce(&mut TrialPlan), workers: usize) -> Account {
     let (address, told) = server();
     let mut plan = plan();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
     plan.timeouts.request_nanoseconds = 30 * SECOND;
     plan.bound = Bound::Requests { count: 60, max_nanoseconds: 60 * SECOND };
     change(&mut plan);

@@ -15,8 +15,8 @@ use crate::peer::{Peer, Received};
 fn numbered(rate: u64, count: u64, pipeline: u32) -> TrialPlan {
     let mut plan = plan();
     // Key k belongs to request k.
-    plan.workload.keys.pattern = KeyPattern::Sequential;
-    plan.workload.keys.count = 100_000;
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().keys.count = 100_000;
     plan.load = open_loop(rate);
     plan.pipeline = pipeline;
     plan.timeouts.request_nanoseconds = 30 * SECOND;

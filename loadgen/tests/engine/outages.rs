@@ -12,9 +12,9 @@ use crate::peer::{Peer, Received, VALUE};
 /// Reads over one connection, one at a time, in the order of their keys.
 fn one_at_a_time() -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
-    plan.workload.keys.count = 100_000;
-    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = 100_000;
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
     plan.connections = 1;
     plan.load = open_loop(200);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
@@ -60,7 +60,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
         let redis = RedisServer::start(&[]);
         let mut plan = plan();
         (plan.verify, plan.load, plan.preload) = (verify, load, Preload::Always);
-        plan.workload.keys.count = 200;
+        plan.workload_mut().keys.count = 200;
         plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
         bench.preload().await;
@@ -85,8 +85,8 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     let mut redis = RedisServer::start(&[]);
     let mut plan = plan();
     (plan.verify, plan.preload) = (Verify::Values, Preload::Always);
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
-    plan.workload.keys.count = 200;
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = 200;
     plan.load = open_loop(1_000);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
@@ -127,7 +127,7 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
     let mut cluster = RedisCluster::steady(2);
     let mut plan = plan();
     let tag = (0..1000_u32).find(|number| cluster.owner(slot_of(number.to_string().as_bytes())) == 0).unwrap();
-    plan.workload.keys.prefix = format!("{{{tag}}}:");
+    plan.workload_mut().keys.prefix = format!("{{{tag}}}:");
     plan.load = open_loop(1_000);
     plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::started(plan, topology(&cluster), 1).await;

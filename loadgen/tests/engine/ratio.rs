@@ -8,10 +8,11 @@ use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
 /// One SET, then ten GETs, as with memtier's `--ratio 1:10 --key-pattern S:S`.
 fn in_turns() -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
-    plan.workload.options.in_turns = true;
-    plan.workload.keys.pattern = KeyPattern::Sequential;
-    plan.workload.keys.count = 100;
+    plan.workload_mut().operations =
+        vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
+    plan.workload_mut().options.in_turns = true;
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().keys.count = 100;
     plan.connections = 1;
     plan.bound = Bound::Requests { count: 1100, max_nanoseconds: 20 * SECOND };
     plan
@@ -33,7 +34,7 @@ async fn each_operation_walks_all_keys() {
 async fn workers_of_a_closed_loop_all_have_the_whole_mix() {
     let server = RedisServer::start(&[]);
     let mut plan = in_turns();
-    plan.workload.operations[1].weight = 1;
+    plan.workload_mut().operations[1].weight = 1;
     plan.connections = 2;
     plan.bound = Bound::Duration { nanoseconds: SECOND / 2 };
     let snapshot = run(plan, standalone(&server), 2).await;
@@ -49,9 +50,9 @@ async fn a_connection_finds_what_it_wrote() {
     {
         let server = RedisServer::start(&[]);
         let mut plan = in_turns();
-        plan.workload.operations[1].weight = 1;
-        plan.workload.keys.pattern = KeyPattern::PerConnection { partitioned };
-        plan.workload.keys.count = 1000;
+        plan.workload_mut().operations[1].weight = 1;
+        plan.workload_mut().keys.pattern = KeyPattern::PerConnection { partitioned };
+        plan.workload_mut().keys.count = 1000;
         (plan.connections, plan.pipeline) = (7, pipeline);
         plan.connection_lifetime =
             lifetime.map(|count| Lifetime { limit: LifetimeLimit::Requests { count }, spread: LifetimeSpread::Even });

@@ -12,7 +12,7 @@ async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is()
     let mut plan = plan();
     plan.target.topology = Topology::Sentinel;
     plan.target.master_name = Some("mymaster".into());
-    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.workload_mut().operations = vec![operation("write", 1, "SET __key__ __data__")];
     plan.load = open_loop(1000);
     plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
     let mut bench = Bench::started(plan, standalone(&old), 1).await;

@@ -14,7 +14,7 @@ async fn invalidations_are_no_replies() {
         let mut plan = plan();
         (plan.load, plan.pipeline, plan.connections) = (load, pipeline, 4);
         // Few keys, so that almost every SET invalidates a tracked key.
-        plan.workload.keys.count = 20;
+        plan.workload_mut().keys.count = 20;
         plan.bound = Bound::Requests { count: 10_000, max_nanoseconds: 60 * SECOND };
         let mut bytes = Vec::new();
         append_command(&mut bytes, &[b"HELLO", b"3"]);

@@ -6,16 +6,10 @@ use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run
 use crate::peer::Peer;
 
 fn reads(connections: u32, per_second: u64, nanoseconds: u64) -> TrialPlan {
-    TrialPlan {
-        connections,
-        load: open_loop(per_second),
-        bound: Bound::Duration { nanoseconds },
-        workload: redisbench_wire::plan::Workload {
-            operations: vec![operation("get", 1, "GET __key__")],
-            ..plan().workload
-        },
-        ..plan()
-    }
+    let (load, bound) = (open_loop(per_second), Bound::Duration { nanoseconds });
+    let mut plan = TrialPlan { connections, load, bound, ..plan() };
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
+    plan
 }
 
 #[tokio::test]

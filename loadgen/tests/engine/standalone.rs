@@ -27,7 +27,7 @@ async fn closed_loop_counts_what_the_server_counts() {
         let mut plan = plan();
         plan.pipeline = pipeline;
         plan.connections = 4;
-        plan.workload.keys.count = 1_000_000;
+        plan.workload_mut().keys.count = 1_000_000;
         // Long enough for the warm-up of a worker that begins late.
         plan.warmup_nanoseconds = SECOND;
         plan.bound = Bound::Requests { count: 5_000, max_nanoseconds: 60 * SECOND };
@@ -76,7 +76,7 @@ async fn steps_of_a_preload_follow_one_another() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
     (plan.shards, plan.connections) = (2, 6);
-    plan.workload.keys.count = 103;
+    plan.workload_mut().keys.count = 103;
     let (strings, lists) = (plan.workload.keys.clone(), Keys { prefix: "list:".into(), ..plan.workload.keys.clone() });
     plan.preload = Preload::Always;
     plan.preload_steps = vec![
@@ -105,8 +105,8 @@ async fn steps_of_a_preload_follow_one_another() {
 async fn every_piece_of_a_large_reply_is_of_its_operation() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.workload.keys.count = 10;
-    plan.workload.values = Values::fixed(300_000);
+    plan.workload_mut().keys.count = 10;
+    plan.workload_mut().values = Values::fixed(300_000);
     plan.preload = Preload::Always;
     let snapshot = run(plan, standalone(&server), 1).await;
     assert_all_bytes_are_of_operations(&snapshot);
@@ -118,7 +118,7 @@ async fn every_piece_of_a_large_reply_is_of_its_operation() {
 async fn preload_writes_each_key_once() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.workload.keys.count = 1001;
+    plan.workload_mut().keys.count = 1001;
     (plan.shards, plan.connections) = (2, 4);
     for mode in [Preload::Always, Preload::FillMissing] {
         for shard in 0..2 {
@@ -201,7 +201,7 @@ async fn poisson_arrivals_are_those_of_the_seed() {
     let mut scheduled = Vec::new();
     for seed in [7, 7, 8] {
         let mut plan = plan();
-        plan.workload.seed = seed;
+        plan.workload_mut().seed = seed;
         plan.load = OpenLoop { arrival: Arrival::Poisson, ..OpenLoop::at(10_000) }.load();
         plan.connections = 4;
         plan.pipeline = 8;
@@ -241,9 +241,9 @@ async fn partitioned_keys_are_each_written_once() {
     for shard in 0..3 {
         let mut plan = plan();
         plan.shards = 3;
-        plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
-        plan.workload.keys.count = 300;
-        plan.workload.keys.pattern = KeyPattern::Partitioned;
+        plan.workload_mut().operations = vec![operation("incr", 1, "INCR __key__")];
+        plan.workload_mut().keys.count = 300;
+        plan.workload_mut().keys.pattern = KeyPattern::Partitioned;
         plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
         plan.connections = 6;
         plan.pipeline = 3;
@@ -260,8 +260,9 @@ async fn partitioned_keys_are_each_written_once() {
 async fn errors_of_the_server_are_counted_by_kind() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.workload.operations = vec![operation("set", 1, "SET __key__ a"), operation("push", 1, "LPUSH __key__ a")];
-    plan.workload.keys.count = 1;
+    plan.workload_mut().operations =
+        vec![operation("set", 1, "SET __key__ a"), operation("push", 1, "LPUSH __key__ a")];
+    plan.workload_mut().keys.count = 1;
     plan.bound = Bound::Requests { count: 400, max_nanoseconds: 20 * SECOND };
     redis::cmd("SET").arg("key:0").arg("x").exec(&mut server.connection()).unwrap();
     let snapshot = run(plan, standalone(&server), 1).await;
@@ -390,7 +391,7 @@ async fn keys_are_preloaded_no_faster_than_they_may() {
     for (kind, servers) in [(Topology::Standalone, standalone(&server)), (Topology::Cluster, topology(&cluster))] {
         let mut plan = plan();
         plan.target.topology = kind;
-        plan.workload.keys.count = 300;
+        plan.workload_mut().keys.count = 300;
         plan.preload = Preload::Always;
         plan.preload_pace = PreloadPace { rate_per_second: Some(400), pipeline: Some(2) };
         let mut bench = Bench::connected(plan, servers, 2).await;

@@ -11,9 +11,9 @@ use crate::open_loop::OpenLoop;
 async fn a_server_gets_exact_rates_and_the_mix_of_each_stage() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.workload.operations.push(operation("exists", 1, "EXISTS __key__"));
-    plan.workload.options.rates = vec![OperationRate { operation: 2, per_second: 3_000 }];
-    plan.workload.options.mixes = vec![vec![0, 1, 0], vec![1, 0, 0]];
+    plan.workload_mut().operations.push(operation("exists", 1, "EXISTS __key__"));
+    plan.workload_mut().options.rates = vec![OperationRate { operation: 2, per_second: 3_000 }];
+    plan.workload_mut().options.mixes = vec![vec![0, 1, 0], vec![1, 0, 0]];
     let stage =
         |from_per_second, to_per_second| RateStage { nanoseconds: 200 * MILLISECOND, from_per_second, to_per_second };
     plan.load = OpenLoop { stages: vec![stage(1_000, 9_000), stage(2_000, 2_000)], ..OpenLoop::at(1_000) }.load();

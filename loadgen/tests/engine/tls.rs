@@ -68,7 +68,7 @@ async fn counts_are_the_servers_whatever_the_size() {
         let secure = Secure::start();
         let mut plan = plan();
         (plan.pipeline, plan.connections) = (pipeline, 4);
-        plan.workload.values = Values::fixed(value_bytes);
+        plan.workload_mut().values = Values::fixed(value_bytes);
         plan.bound = Bound::Requests { count: requests, max_nanoseconds: 60 * SECOND };
         let snapshot = Bench::with(plan, secure.topology(), 2, within(secure.tls.clone())).run().await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (requests, requests));

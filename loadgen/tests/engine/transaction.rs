@@ -12,8 +12,8 @@ const SIZE: u32 = 5;
 /// SETs in transactions of five.
 fn transactions(shared_keys: bool) -> TrialPlan {
     let mut plan = plan();
-    plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__")];
-    plan.workload.options.transaction = Some(Transaction { size: SIZE, shared_keys });
+    plan.workload_mut().operations = vec![operation("set", 1, "SET __key__ __data__")];
+    plan.workload_mut().options.transaction = Some(Transaction { size: SIZE, shared_keys });
     plan.pipeline = 4;
     plan.bound = Bound::Requests { count: 500, max_nanoseconds: 20 * SECOND };
     plan
@@ -48,7 +48,7 @@ async fn commands_of_a_transaction_may_share_their_key() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(true);
     plan.bound = Bound::Requests { count: 10, max_nanoseconds: 20 * SECOND };
-    plan.workload.keys.count = 1_000_000;
+    plan.workload_mut().keys.count = 1_000_000;
     let snapshot = run(plan, standalone(&server), 1).await;
     assert_eq!((snapshot.total.succeeded, server.calls("set")), (10, 50));
     assert_eq!(server.ask::<u64>(&["DBSIZE"]), 10);
@@ -58,7 +58,7 @@ async fn commands_of_a_transaction_may_share_their_key() {
 async fn an_error_within_exec_fails_the_request() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(false);
-    plan.workload.operations =
+    plan.workload_mut().operations =
         vec![operation("push", 1, "LPUSH string x"), operation("set", 1, "SET __key__ __data__")];
     server.ask::<()>(&["SET", "string", "a"]);
     let snapshot = run(plan, standalone(&server), 1).await;
@@ -74,7 +74,7 @@ async fn an_error_within_exec_fails_the_request() {
 async fn a_command_that_cannot_be_queued_aborts_the_transaction() {
     let server = RedisServer::start(&[]);
     let mut plan = transactions(false);
-    plan.workload.operations =
+    plan.workload_mut().operations =
         vec![operation("get", 1, "GET __key__ more"), operation("set", 1, "SET __key__ __data__")];
     let snapshot = run(plan, standalone(&server), 1).await;
     let [get, set] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
@@ -117,7 +117,7 @@ async fn a_transaction_is_asked_for_where_its_slot_is_going() {
     cluster.set_slot(to, slot, "IMPORTING", from);
     cluster.set_slot(from, slot, "MIGRATING", to);
     let mut plan = clustered();
-    plan.workload.keys.prefix = "{tag}".into();
+    plan.workload_mut().keys.prefix = "{tag}".into();
     plan.bound = Bound::Requests { count: 100, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, topology(&cluster), 1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.redirect_hops), (100, 100), "{:?}", snapshot.errors);
@@ -130,7 +130,7 @@ async fn a_transaction_is_asked_for_where_its_slot_is_going() {
 fn waiting(replicas: u32, timeout_milliseconds: u64) -> TrialPlan {
     let mut plan = plan();
     let wait = Wait { replicas, timeout_milliseconds, operations: vec![1] };
-    plan.workload.options.wait = Some(wait);
+    plan.workload_mut().options.wait = Some(wait);
     plan.bound = Bound::Requests { count: 60, max_nanoseconds: 20 * SECOND };
     plan
 }
@@ -145,7 +145,7 @@ async fn a_write_waits_for_its_replicas() {
         server.reset_statistics();
         // What has no replica times out after 50 ms; on a busy machine a replica that answers may take longer than that.
         let mut plan = waiting(replicas, if replicas == 1 { 10_000 } else { 50 });
-        plan.workload.options.transaction = transaction.then_some(Transaction { size: 2, shared_keys: false });
+        plan.workload_mut().options.transaction = transaction.then_some(Transaction { size: 2, shared_keys: false });
         let snapshot = run(plan, standalone(&server), 1).await;
         let [get, set] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (60, 0), "{:?}", snapshot.errors);

@@ -19,7 +19,7 @@ fn values() -> TrialPlan {
     let mut plan = plan();
     plan.verify = Verify::Values;
     plan.preload = Preload::Always;
-    plan.workload.keys.count = KEYS;
+    plan.workload_mut().keys.count = KEYS;
     plan.connections = 8;
     plan.pipeline = 4;
     plan
@@ -57,14 +57,14 @@ async fn a_server_that_keeps_its_data_has_nothing_against_it() {
             plan.bound = Bound::Requests { count: 1_000, max_nanoseconds: 20 * SECOND };
         }),
         with(|plan| plan.concurrency = Some(5)),
-        with(|plan| (plan.workload.keys.count, plan.pipeline) = (3, 16)),
+        with(|plan| (plan.workload_mut().keys.count, plan.pipeline) = (3, 16)),
         with(|plan| plan.bound = Bound::Requests { count: 3_000, max_nanoseconds: 20 * SECOND }),
         // Values of many lengths that arrive in pieces.
         with(|plan| {
-            plan.workload.values.size =
+            plan.workload_mut().values.size =
                 redisbench_wire::plan::ValueSize::Range { least_bytes: 24, most_bytes: 200_000 };
         }),
-        with(|plan| plan.workload.operations[1] = operation("set", 1, "SET __key__ __data__ GET")),
+        with(|plan| plan.workload_mut().operations[1] = operation("set", 1, "SET __key__ __data__ GET")),
     ] {
         let keys = plan.workload.keys.count;
         let snapshot = run(plan, standalone(&redis), 2).await;
@@ -82,7 +82,7 @@ async fn shards_have_keys_of_their_own() {
     for pattern in [KeyPattern::Uniform, KeyPattern::Sequential] {
         for shard in 0..3 {
             let mut plan = values();
-            (plan.shards, plan.connections, plan.workload.keys.pattern) = (3, 24, pattern);
+            (plan.shards, plan.connections, plan.workload_mut().keys.pattern) = (3, 24, pattern);
             let snapshot = run(plan.of_shard(shard), standalone(&redis), 1).await;
             assert_clean(&snapshot);
             assert_eq!(
@@ -111,7 +111,7 @@ async fn a_cluster_that_keeps_its_data_has_nothing_against_it() {
 async fn keys_that_another_client_takes_away_are_lost() {
     let redis = RedisServer::start(&[]);
     let mut plan = values();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
     let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
     assert_eq!(bench.preload().await, KEYS);
     redis.ask::<()>(&["FLUSHALL"]);
@@ -128,8 +128,8 @@ async fn keys_that_another_client_takes_away_are_lost() {
 async fn values_that_another_client_puts_back_are_lost_writes_to_the_number() {
     let redis = RedisServer::start(&[]);
     let mut plan = values();
-    plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__ GET")];
-    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().operations = vec![operation("set", 1, "SET __key__ __data__ GET")];
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
     // Each key is written five times after the preload.
     plan.bound = Bound::Requests { count: 5 * KEYS, max_nanoseconds: 20 * SECOND };
     let mut bench = Bench::connected(plan, standalone(&redis), 1).await;
@@ -158,8 +158,8 @@ async fn counts_are_exact_and_one_put_back_is_lost() {
     let redis = RedisServer::start(&[]);
     let mut plan = values();
     (plan.verify, plan.preload) = (Verify::Replies, Preload::None);
-    plan.workload.operations = vec![operation("incr", 3, "INCR __key__"), operation("get", 1, "GET __key__")];
-    plan.workload.keys.count = 10;
+    plan.workload_mut().operations = vec![operation("incr", 3, "INCR __key__"), operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = 10;
     plan.bound = Bound::Duration { nanoseconds: 500 * MILLISECOND };
     let snapshot = run(plan.clone(), standalone(&redis), 2).await;
     assert_clean(&snapshot);
@@ -188,10 +188,10 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         plan.verify = verify;
         if verify == Verify::Replies {
             plan.preload = Preload::None;
-            plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
-            plan.workload.keys.prefix = "counter:".into();
+            plan.workload_mut().operations = vec![operation("incr", 1, "INCR __key__")];
+            plan.workload_mut().keys.prefix = "counter:".into();
         }
-        plan.workload.keys.count = 20;
+        plan.workload_mut().keys.count = 20;
         plan.load = open_loop(2_000);
         plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
         plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
@@ -271,8 +271,8 @@ async fn garbage_is_corrupt() {
 #[tokio::test]
 async fn a_server_that_forgets_writes_has_lost_them() {
     let mut plan = values();
-    plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__")];
-    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().operations = vec![operation("set", 1, "SET __key__ __data__")];
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
     // Each key is written four times after the preload.
     plan.bound = Bound::Requests { count: 4 * KEYS, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, liar(|values| values[1].clone()), 1).await;
@@ -287,7 +287,7 @@ async fn types_are_checked_by_every_worker() {
     let redis = RedisServer::start(&[]);
     let mut plan = plan();
     plan.verify = Verify::Replies;
-    plan.workload.operations.push(operation("push", 1, "LPUSH list __data__"));
+    plan.workload_mut().operations.push(operation("push", 1, "LPUSH list __data__"));
     let snapshot = run(plan.clone(), standalone(&redis), 2).await;
     assert_clean(&snapshot);
     assert_eq!((verification(&snapshot).counts.read_keys, snapshot.generator.workers), (0, 2));

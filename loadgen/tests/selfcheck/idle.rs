@@ -19,8 +19,8 @@ async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
     // Encoding a request of 4 MiB takes time, while nothing is in flight on the only connection.
     let mut plan = lasting(plan(), 500);
     plan.connections = 1;
-    plan.workload.values = Values::fixed(4 << 20);
-    plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
+    plan.workload_mut().values = Values::fixed(4 << 20);
+    plan.workload_mut().operations = vec![operation("set", 1, "SET key __data__")];
     let mut bench = ready(plan, &server).await;
     bench.start(1);
     let snapshot = bench.finished(1).await;

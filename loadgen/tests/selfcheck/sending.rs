@@ -34,8 +34,8 @@ async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut plan = lasting(plan(), 500);
     plan.pipeline = 4;
-    plan.workload.values = Values::fixed(4 << 20);
-    plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
+    plan.workload_mut().values = Values::fixed(4 << 20);
+    plan.workload_mut().operations = vec![operation("set", 1, "SET key __data__")];
     plan.timeouts.request_nanoseconds = 1000 * MILLISECOND;
     let mut bench = Bench::started(plan, Topology::of(&[listener.local_addr().unwrap()]), 1).await;
     let sending = sending(&bench.finished(1).await);
@@ -77,8 +77,8 @@ async fn a_shaped_uplink_shows_as_time_on_the_network() {
         return;
     };
     let mut plan = lasting(plan(), 1500);
-    plan.workload.values = Values::fixed(1 << 16);
-    plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
+    plan.workload_mut().values = Values::fixed(1 << 16);
+    plan.workload_mut().operations = vec![operation("set", 1, "SET key __data__")];
     let snapshot = run(plan, server).await;
     let sending = sending(&snapshot);
     assert!(on_the_network(&sending) > 50, "{sending:?}");
@@ -97,9 +97,9 @@ async fn a_shaped_downlink_shows_as_a_rate_that_never_rises() {
     };
     let mut plan = lasting(plan(), 1500);
     plan.preload = redisbench_wire::plan::Preload::Always;
-    plan.workload.keys.count = 4;
-    plan.workload.values = Values::fixed(1 << 16);
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().keys.count = 4;
+    plan.workload_mut().values = Values::fixed(1 << 16);
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
     let snapshot = run(plan, server).await;
     let interface = snapshot.generator.interface.unwrap();
     network::assert_full(interface.busiest_received_bytes_per_second, &interface);

@@ -221,7 +221,7 @@ async fn a_fourth_primary_gets_a_part_of_the_slots() {
     let mut cluster = RedisCluster::steady(3);
     let mut plan = plan_of(&cluster);
     // Few keys: most slots get no requests, so no redirect reports their move.
-    plan.workload.keys.count = 64;
+    plan.workload_mut().keys.count = 64;
     // A busy machine needs time to move this many slots, by several commands each.
     plan.bound = Bound::Duration { nanoseconds: 3 * LENGTH * SECOND };
     let snapshot = planned_load("a fourth primary is added and gets its part", &mut cluster, &plan, |cluster| {

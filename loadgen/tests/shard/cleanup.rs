@@ -12,7 +12,7 @@ const FOREIGN: [&str; 5] = ["r", "rb:1", "rb:0250", "rb:0999", "other:0001"];
 
 /// Numbers 500 to 749, padded to four digits.
 fn middle(mut plan: TrialPlan) -> TrialPlan {
-    (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.width) = (500, 250, 4);
+    (plan.workload_mut().keys.start, plan.workload_mut().keys.count, plan.workload_mut().keys.width) = (500, 250, 4);
     plan
 }
 
@@ -55,7 +55,7 @@ async fn a_shard_leaves_the_parts_of_others() {
     // The requests of shard 0 of 4 use keys of all four.
     let bound = Bound::Requests { count: 20_000, max_nanoseconds: 30 * SECOND };
     let mut plan = TrialPlan { shards: 4, connections: 16, bound, ..plan(&redis.endpoint()) };
-    plan.workload.operations.remove(0);
+    plan.workload_mut().operations.remove(0);
     shard.run_plan(&plan).await;
     let all = keys(&redis);
     assert!(all > 900, "{all}");

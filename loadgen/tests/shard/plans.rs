@@ -19,10 +19,11 @@ pub fn plan(endpoint: &str) -> TrialPlan {
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
         ..TrialPlan::basic(endpoint)
     };
-    plan.workload.operations = vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")];
+    plan.workload_mut().operations =
+        vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")];
     plan.target.name = "cart".into();
-    plan.workload.values = Values::fixed(32);
-    (plan.workload.keys.count, plan.workload.seed) = (1000, 7);
+    plan.workload_mut().values = Values::fixed(32);
+    (plan.workload_mut().keys.count, plan.workload_mut().seed) = (1000, 7);
     plan
 }
 

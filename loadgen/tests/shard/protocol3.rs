@@ -47,7 +47,7 @@ async fn every_type_of_reply_counts_once() {
     let redis = RedisServer::start(&[]);
     let mut plan = plan(&redis.endpoint());
     plan.target.protocol = Protocol::Resp3;
-    plan.workload.operations = vec![
+    plan.workload_mut().operations = vec![
         operation("null", 1, "GET none:__key__"),
         operation("map", 1, "HGETALL hash"),
         operation("set", 1, "SMEMBERS set"),

@@ -122,7 +122,7 @@ async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     let mut plan = clustered(&cluster.nodes[0].endpoint());
     plan.load = open_loop(1000);
     plan.preload = Preload::None;
-    plan.workload.operations = vec![operation("read", 1, "GET __key__")];
+    plan.workload_mut().operations = vec![operation("read", 1, "GET __key__")];
     let shard = Shard::armed(&endless(plan)).await;
     shard.begin(1).await;
     eventually("the load runs", async || (cluster.nodes[0].calls("get") > 100).then_some(())).await;

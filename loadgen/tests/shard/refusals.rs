@@ -140,7 +140,7 @@ async fn a_command_that_the_server_cannot_run() {
     let redis = RedisServer::start(&[]);
     let plan_with = |command| {
         let mut plan = plan(&redis.endpoint());
-        plan.workload.operations.push(operation("third", 1, command));
+        plan.workload_mut().operations.push(operation("third", 1, command));
         plan
     };
     for (command, parts) in [
@@ -158,7 +158,7 @@ async fn a_command_that_the_server_cannot_run() {
     }
     assert_eq!(redis.calls("set") + redis.calls("get"), 0, "refused before any load");
     let mut allowed = plan_with("CLIENT LIST");
-    allowed.workload.options.allow_destructive = true;
+    allowed.workload_mut().options.allow_destructive = true;
     Shard::armed(&allowed).await;
 }
 
@@ -166,7 +166,7 @@ async fn a_command_that_the_server_cannot_run() {
 async fn keys_that_lie_in_different_slots() {
     let cluster = RedisCluster::steady(1);
     let mut plan = clustered(&cluster.nodes[0].endpoint());
-    plan.workload.operations.push(operation("both", 1, "EVAL script 2 a b"));
+    plan.workload_mut().operations.push(operation("both", 1, "EVAL script 2 a b"));
     let parts =
         ["spec.workload.operations[2].command: EVAL script 2 a b", "keys a and b are in different slots", "hash tag"];
     assert_refused(&plan, FailureReason::CommandRefused, &parts).await;
@@ -198,7 +198,7 @@ async fn node_that_announces_a_closed_port() {
 async fn server_without_room_for_the_keys() {
     let redis = RedisServer::start(&["--maxmemory", "1mb"]);
     let mut plan = plan(&redis.endpoint());
-    plan.workload.values = Values::fixed(10_000);
+    plan.workload_mut().values = Values::fixed(10_000);
     assert_refused(&plan, FailureReason::PreloadFailed, &["cart", "OOM", "maxmemory"]).await;
 }
 

@@ -16,7 +16,7 @@ fn replaying(endpoint: &str) -> TrialPlan {
         trace: Some(Trace { repeats: false, recorded: None }),
         ..plan(endpoint)
     };
-    plan.workload.operations.clear();
+    plan.workload_mut().operations.clear();
     plan
 }
 

@@ -17,9 +17,9 @@ const LIBRARY: &str =
 fn counting(plan: TrialPlan, sha: &str) -> TrialPlan {
     let mut plan = plan;
     plan.preload = Preload::None;
-    plan.workload.keys.prefix = "counter:".into();
-    plan.workload.operations = vec![operation("count", 1, &format!("EVALSHA {sha} 1 __key__"))];
-    plan.workload.options.scripts = vec![Script { name: "count".into(), source: SOURCE.into() }];
+    plan.workload_mut().keys.prefix = "counter:".into();
+    plan.workload_mut().operations = vec![operation("count", 1, &format!("EVALSHA {sha} 1 __key__"))];
+    plan.workload_mut().options.scripts = vec![Script { name: "count".into(), source: SOURCE.into() }];
     plan
 }
 
@@ -35,9 +35,9 @@ async fn every_primary_has_them_before_the_load() {
     let cluster = RedisCluster::steady(3);
     let sha = sha(&cluster.nodes[0]);
     let mut plan = counting(clustered(&cluster.nodes[0].endpoint()), &sha);
-    plan.workload.operations.push(operation("call", 1, "FCALL count 1 __key__"));
-    plan.workload.operations.push(operation("fixed", 1, &format!("EVALSHA {sha} 1 one-counter __key__")));
-    plan.workload.options.functions = vec![Script { name: "counters".into(), source: LIBRARY.into() }];
+    plan.workload_mut().operations.push(operation("call", 1, "FCALL count 1 __key__"));
+    plan.workload_mut().operations.push(operation("fixed", 1, &format!("EVALSHA {sha} 1 one-counter __key__")));
+    plan.workload_mut().options.functions = vec![Script { name: "counters".into(), source: LIBRARY.into() }];
     let shard = Shard::armed(&plan).await;
     let total = shard.run(1).await.total;
     assert_eq!((total.succeeded, total.errors, total.redirect_hops), (5000, 0, 0));
@@ -66,7 +66,7 @@ async fn what_a_server_has_lost_is_loaded_again() {
 async fn what_is_no_script_is_named() {
     let server = RedisServer::start(&[]);
     let mut plan = counting(plan(&server.endpoint()), "0000000000000000000000000000000000000000");
-    plan.workload.options.scripts[0].source = "this is no Lua".into();
+    plan.workload_mut().options.scripts[0].source = "this is no Lua".into();
     let parts = ["spec.workload.scripts[0].source", "count", "correct it"];
     assert_refused(&plan, FailureReason::CommandRefused, &parts).await;
 }

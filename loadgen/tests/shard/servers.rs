@@ -90,8 +90,8 @@ async fn processor_time_is_that_of_the_measurement() {
 async fn transactions_count_by_themselves() {
     let server = RedisServer::start(&[]);
     let mut plan = asking(plan(&server.endpoint()));
-    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
-    plan.workload.options.transaction = Some(Transaction { size: 5, shared_keys: false });
+    plan.workload_mut().operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.workload_mut().options.transaction = Some(Transaction { size: 5, shared_keys: false });
     let (_, snapshot) = run(&plan).await;
     let commands = executed(&snapshot);
     assert_eq!(commands.calls, 5 * (snapshot.total.succeeded + snapshot.warmup.succeeded));
@@ -105,7 +105,7 @@ async fn what_a_script_executes_is_not_taken_for_somebody_elses() {
     let script = "return redis.call('INCR','counted')".to_owned();
     let mut eval = operation("script", 1, "EVAL text 0");
     eval.arguments[1] = vec![redisbench_wire::plan::Part::Literal(script)];
-    plan.workload.operations = vec![eval];
+    plan.workload_mut().operations = vec![eval];
     plan.preload = Preload::None;
     let (_, snapshot) = run(&plan).await;
     let commands = executed(&snapshot);
@@ -209,7 +209,7 @@ async fn a_probe_of_an_open_loop_keeps_its_rate() {
     let server = RedisServer::start(&[]);
     let mut plan = plan(&server.endpoint());
     plan.load = open_loop(200);
-    plan.workload.operations = vec![operation("push", 97, "RPUSH l __data__"), operation("fail", 3, "INCR l")];
+    plan.workload_mut().operations = vec![operation("push", 97, "RPUSH l __data__"), operation("fail", 3, "INCR l")];
     plan.preload = Preload::None;
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND;

@@ -48,8 +48,8 @@ async fn elements_are_added_before_the_load_by_each_shard_its_part() {
     elements.extend([vec![Part::Score], vec![Part::Literal("element:".into()), Part::Sequence]]);
     let mut plan = TrialPlan { shards: 4, connections: 12, ..short(&redis) };
     plan.preload = Preload::Elements { count: 1_003, arguments: elements };
-    plan.workload.operations.truncate(1);
-    plan.workload.operations[0].arguments = words("ZPOPMIN z");
+    plan.workload_mut().operations.truncate(1);
+    plan.workload_mut().operations[0].arguments = words("ZPOPMIN z");
     plan.bound = Bound::Requests { count: 1200, max_nanoseconds: 10 * SECOND };
     let shard = Shard::armed(&plan).await;
     // The distinct ones of the first of four shards.

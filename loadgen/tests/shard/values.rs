@@ -10,7 +10,7 @@ use crate::refusals::assert_refused;
 
 fn from_a_file(endpoint: &str) -> TrialPlan {
     let mut plan = plan(endpoint);
-    plan.workload.values.content = ValueContent::Lines;
+    plan.workload_mut().values.content = ValueContent::Lines;
     plan
 }
 
@@ -38,7 +38,7 @@ async fn lines_are_keys_from_the_preload_to_the_cleanup() {
     let files = [("data/keys", "user:1\r\n{a}:2\nlast")];
     let shard = Shard::start_with(None, &files).await;
     let mut plan = plan(&redis.endpoint());
-    (plan.workload.key_file, plan.workload.keys.count) = (Some(KeyFile::default()), 3);
+    (plan.workload_mut().key_file, plan.workload_mut().keys.count) = (Some(KeyFile::default()), 3);
     shard.prepared(&plan).await;
     let total = shard.run(1).await.total;
     assert_eq!((total.succeeded, total.errors), (5000, 0));

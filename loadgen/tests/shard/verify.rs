@@ -19,9 +19,9 @@ fn verification(snapshot: &Snapshot) -> &Verification {
 fn each_key_once(cluster: &RedisCluster) -> TrialPlan {
     let mut plan = steady(clustered(&cluster.nodes[1].endpoint()), 2_000, 10);
     plan.verify = Verify::Values;
-    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
-    plan.workload.keys.count = 24_000;
-    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload_mut().operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.workload_mut().keys.count = 24_000;
+    plan.workload_mut().keys.pattern = KeyPattern::Sequential;
     plan.warmup_nanoseconds = 0;
     plan.timeouts.request_nanoseconds = 2 * SECOND;
     plan
@@ -136,9 +136,9 @@ async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has
 async fn slots_that_move_lose_nothing() {
     let mut cluster = RedisCluster::steady(3);
     let mut plan = each_key_once(&cluster);
-    plan.workload.operations.push(operation("read", 1, "GET __key__"));
-    plan.workload.keys.count = 2_000;
-    plan.workload.keys.pattern = KeyPattern::Uniform;
+    plan.workload_mut().operations.push(operation("read", 1, "GET __key__"));
+    plan.workload_mut().keys.count = 2_000;
+    plan.workload_mut().keys.pattern = KeyPattern::Uniform;
     let snapshot = under_load(
         &mut cluster,
         &plan,
@@ -163,8 +163,8 @@ async fn what_a_server_evicts_is_not_lost() {
     let redis = RedisServer::start(&["--maxmemory", "6mb", "--maxmemory-policy", "allkeys-random"]);
     let mut plan = plan(&redis.endpoint());
     plan.verify = Verify::Values;
-    plan.workload.keys.count = 10_000;
-    plan.workload.values = Values::fixed(1_000);
+    plan.workload_mut().keys.count = 10_000;
+    plan.workload_mut().values = Values::fixed(1_000);
     let snapshot = Shard::start(None).await.run_plan(&plan).await;
     let Verification { counts: found, findings } = verification(&snapshot);
     assert!(found.indeterminate > 0);
@@ -177,7 +177,7 @@ async fn what_expires_is_not_lost() {
     let redis = RedisServer::start(&[]);
     let mut plan = plan(&redis.endpoint());
     plan.verify = Verify::Values;
-    plan.workload.operations[1] = operation("write", 1, "SET __key__ __data__ PX 20");
+    plan.workload_mut().operations[1] = operation("write", 1, "SET __key__ __data__ PX 20");
     plan.load = open_loop(5_000);
     let snapshot = Shard::start(None).await.run_plan(&plan).await;
     let found = verification(&snapshot).counts;

@@ -33,7 +33,7 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     let cluster = RedisCluster::steady(3);
     let mut plan = plan();
     plan.target.topology = Topology::Cluster;
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
     plan.load = open_loop(RATE);
     plan.connections = 50;
     plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };

@@ -69,7 +69,7 @@ struct Stalled {
 async fn stall(means: Means, pipeline: u32) -> Stalled {
     let server = RedisServer::start(&["--enable-debug-command", "local"]);
     let mut plan = plan();
-    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload_mut().operations = vec![operation("get", 1, "GET __key__")];
     plan.load = open_loop(RATE);
     plan.connections = CONNECTIONS;
     plan.pipeline = pipeline;

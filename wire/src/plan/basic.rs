@@ -30,7 +30,7 @@ impl TrialPlan {
                 protocol: Protocol::Resp2,
                 tls: None,
             },
-            workload: Workload {
+            workload: Arc::new(Workload {
                 operations: vec![Operation::of("get", 1, "GET __key__")],
                 keys: Keys {
                     prefix: "rb:".into(),
@@ -44,7 +44,7 @@ impl TrialPlan {
                 values: Values::fixed(100),
                 seed: 1,
                 options: WorkloadOptions::default(),
-            },
+            }),
             trace: None,
             preload: Preload::None,
             preload_steps: Vec::new(),

@@ -209,7 +209,7 @@ mod tests {
                 keys: None,
             };
             let operations = commands.iter().map(operation).collect();
-            let workload = Workload { operations, ..crate::plan::tests::plan().workload };
+            let workload = Workload { operations, ..Workload::clone(&crate::plan::tests::plan().workload) };
             workload.followed(Verify::Replies).and_then(|followed| followed.step)
         };
         assert_eq!(followed(&["GET K"]), None);

@@ -69,18 +69,18 @@ fn rates_of_operations_come_on_top_of_the_mix() {
     plan.load = load(100, vec![stage(10 * SECOND, 100, 300)]);
     let mix = CumulativeRate::of(&plan).unwrap();
     assert_eq!((CumulativeRate::each(&plan), plan.streams()), (vec![mix.clone()], 1));
-    plan.workload.operations.push(Operation::of("scan", 1, "SCAN 0"));
-    plan.workload.options.rates = vec![OperationRate { operation: 1, per_second: 50 }];
-    plan.workload.options.mixes = vec![vec![1, 0]];
+    plan.workload_mut().operations.push(Operation::of("scan", 1, "SCAN 0"));
+    plan.workload_mut().options.rates = vec![OperationRate { operation: 1, per_second: 50 }];
+    plan.workload_mut().options.mixes = vec![vec![1, 0]];
     let all = CumulativeRate::of(&plan).unwrap();
     assert_eq!((all.mean_per_second(0, SECOND), all.mean_per_second(SECOND, 11 * SECOND)), (150, 250));
     let constant = CumulativeRate::new(50, 0, &[]);
     assert_eq!(CumulativeRate::each(&plan), [mix, constant.clone()], "the mix keeps its due times");
     assert_eq!((plan.streams(), plan.mix_streams(), plan.workload.weights()), (2, 1, vec![1, 0]));
     // Without a mix.
-    plan.workload.operations.remove(0);
-    plan.workload.options.rates[0].operation = 0;
-    plan.workload.options.mixes.clear();
+    plan.workload_mut().operations.remove(0);
+    plan.workload_mut().options.rates[0].operation = 0;
+    plan.workload_mut().options.mixes.clear();
     plan.load = load(0, Vec::new());
     assert_eq!((CumulativeRate::of_mix(&plan), CumulativeRate::each(&plan)), (None, vec![constant]));
     assert_eq!((plan.streams(), plan.mix_streams(), CumulativeRate::of(&plan).unwrap().constant()), (1, 0, Some(50)));

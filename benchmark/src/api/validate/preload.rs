@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn no_number_of_elements_makes_a_long_command() {
-        let keys = plan::TrialPlan::basic("redis:6379").workload.keys;
+        let keys = plan::TrialPlan::basic("redis:6379").workload.keys.clone();
         for kind in [DataType::Hash, DataType::List, DataType::Set, DataType::SortedSet, DataType::Stream] {
             let data = PreloadDataSpec { kind, operation: None, elements: u32::MAX, ttl: None };
             let steps = of_data(&data, &[Part::Key], &keys, None);

@@ -161,7 +161,7 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
     });
     outcome.timeline = spans.collect();
     let mut spec = open_loop(2);
-    let operations = &mut plan(&mut spec).workload.operations;
+    let operations = &mut plan(&mut spec).workload_mut().operations;
     operations.push(redisbench_wire::plan::Operation { name: "set".into(), ..operations[0].clone() });
     let pieces = Finished::of("sample", "run", &trial(spec), outcome).unwrap().pieces;
     let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();

@@ -28,9 +28,9 @@ fn reads_of_nothing_are_a_note_unless_something_should_be_there() {
     let note = told(&spec, 5_001).unwrap();
     assert_eq!((note.reason, note.severity), (ReasonKind::Misses, VerdictValue::Valid));
     assert!(note.message.contains("operation get were empty"), "{}", note.message);
-    plan(&mut spec).workload.operations[0].arguments[0] = vec![Part::Literal("set".into())];
+    plan(&mut spec).workload_mut().operations[0].arguments[0] = vec![Part::Literal("set".into())];
     assert_eq!(told(&spec, 10_000), None, "what writes may answer with nil");
-    plan(&mut spec).workload.operations[0].arguments[0] = vec![Part::Literal("hget".into())];
+    plan(&mut spec).workload_mut().operations[0].arguments[0] = vec![Part::Literal("hget".into())];
     assert!(told(&spec, 10_000).is_some());
     let written = |spec: &mut Validated, count| {
         let own = plan(spec);

@@ -32,9 +32,9 @@ fn a_driver_is_configured_as_planned() {
         plan.target.protocol = Protocol::Resp3;
         plan.target.database = 3;
         (plan.timeouts.connect_nanoseconds, plan.timeouts.request_nanoseconds) = (2_000_000_000, 500_000);
-        plan.workload.operations[0].name = "own".into();
+        plan.workload_mut().operations[0].name = "own".into();
         let literal = |word: &str| vec![Part::Literal(word.into())];
-        plan.workload.operations[0].arguments =
+        plan.workload_mut().operations[0].arguments =
             vec![literal("EVAL"), literal("return 1"), literal("1"), vec![Part::Key]];
     });
     let socket = setup.driver.clone().unwrap();

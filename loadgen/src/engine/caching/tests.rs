@@ -18,10 +18,10 @@ struct World {
 
 fn plan(change: impl FnOnce(&mut Plan)) -> TrialPlan {
     let mut plan = TrialPlan { preload: Preload::None, ..TrialPlan::basic("redis:6379") };
-    plan.workload.operations =
+    plan.workload_mut().operations =
         vec![Operation::of("get", 1, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
-    plan.workload.keys.pattern = redisbench_wire::plan::KeyPattern::Sequential;
-    plan.workload.keys.count = 3;
+    plan.workload_mut().keys.pattern = redisbench_wire::plan::KeyPattern::Sequential;
+    plan.workload_mut().keys.count = 3;
     let mut caching = Plan {
         mode: CachingMode::Default,
         scope: CacheScope::Connection,
@@ -33,7 +33,7 @@ fn plan(change: impl FnOnce(&mut Plan)) -> TrialPlan {
         writes: vec![1],
     };
     change(&mut caching);
-    plan.workload.options.caching = Some(caching);
+    plan.workload_mut().options.caching = Some(caching);
     plan
 }
 

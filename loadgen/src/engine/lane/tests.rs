@@ -112,9 +112,10 @@ fn operations_with_rates_and_stages_with_mixes_are_called_as_scheduled() {
     let load = OpenLoop { stages: vec![stage; 2], ..OpenLoop::at(1_000) }.load();
     let bound = Bound::Duration { nanoseconds: 100 * MILLISECOND };
     let mut plan = TrialPlan { load, bound, ..TrialPlan::basic("redis:6379") };
-    plan.workload.operations = ["first", "second", "own"].map(|name| Operation::of(name, 1, "GET __key__")).into();
-    plan.workload.options.mixes = vec![vec![1, 0, 0], vec![0, 1, 0]];
-    plan.workload.options.rates = vec![OperationRate { operation: 2, per_second: 100 }];
+    plan.workload_mut().operations =
+        ["first", "second", "own"].map(|name| Operation::of(name, 1, "GET __key__")).into();
+    plan.workload_mut().options.mixes = vec![vec![1, 0, 0], vec![0, 1, 0]];
+    plan.workload_mut().options.rates = vec![OperationRate { operation: 2, per_second: 100 }];
     let mut bench = Bench::of(plan, 4, MILLISECOND);
     let ended = bench.run(u64::MAX);
     let operations = bench.snapshot(ended).operations;

@@ -193,12 +193,12 @@ mod tests {
             let connections = shards + more;
             let mut plan = crate::sample::plan();
             (plan.shards, plan.connections, plan.load) = (shards, connections, Load::ClosedLoop);
-            plan.workload.keys.count = u64::from(connections) + keys;
-            plan.workload.keys.start = 0;
-            plan.workload.keys.pattern = KeyPattern::PerConnection { partitioned: true };
+            plan.workload_mut().keys.count = u64::from(connections) + keys;
+            plan.workload_mut().keys.start = 0;
+            plan.workload_mut().keys.pattern = KeyPattern::PerConnection { partitioned: true };
             let operation = |weight: &u32| Operation::of("get", *weight, "GET __key__");
-            plan.workload.operations = weights.iter().map(operation).collect();
-            plan.workload.options.in_turns = true;
+            plan.workload_mut().operations = weights.iter().map(operation).collect();
+            plan.workload_mut().options.in_turns = true;
             let workload = Workload::of_trial(&plan).unwrap();
             let mut taken = vec![Vec::new(); weights.len()];
             let mut connection = 0;

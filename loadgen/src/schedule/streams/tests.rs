@@ -18,9 +18,9 @@ fn stage(milliseconds: u64, from_per_second: u64, to_per_second: u64) -> RateSta
 fn plan(rates: &[Option<u64>], load: Load) -> TrialPlan {
     let mut plan = TrialPlan { load, warmup_nanoseconds: SECOND, ..TrialPlan::basic("redis:6379") };
     let operation = |index: usize| Operation::of(&format!("o{index}"), 1, "GET __key__");
-    plan.workload.operations = (0..rates.len()).map(operation).collect();
+    plan.workload_mut().operations = (0..rates.len()).map(operation).collect();
     let own = (0..).zip(rates).filter_map(|(operation, rate)| Some(OperationRate { operation, per_second: (*rate)? }));
-    plan.workload.options.rates = own.collect();
+    plan.workload_mut().options.rates = own.collect();
     plan
 }
 
@@ -74,7 +74,7 @@ fn each_phase_has_its_own_mix_until_its_end() {
     for arrival in [Arrival::Constant, Arrival::Poisson] {
         let load = OpenLoop { stages: stages.clone(), arrival, ..OpenLoop::at(2_000) }.load();
         let mut plan = plan(&[None, None, Some(10)], load);
-        plan.workload.options.mixes = vec![vec![0, 1, 0], vec![19, 1, 0], vec![1, 0, 0]];
+        plan.workload_mut().options.mixes = vec![vec![0, 1, 0], vec![19, 1, 0], vec![1, 0, 0]];
         let found = counts(&plan, 3, 5);
         for (second, of_mix) in [(0, [false, true]), (1, [false, true]), (2, [true, true]), (3, [true, false])] {
             let some = [found[second][0] > 0, found[second][1] > 0];
@@ -128,7 +128,7 @@ proptest! {
         let mut plan = plan(&rates, load);
         plan.warmup_nanoseconds = SECOND / 10;
         if phases && mixed {
-            plan.workload.options.mixes = vec![plan.workload.weights(); 2];
+            plan.workload_mut().options.mixes = vec![plan.workload.weights(); 2];
         }
         let mut together: Vec<Slot> = seats(shards, workers).flat_map(|seat| slots(&plan, seat, SECOND / 2)).collect();
         let mut alone = slots(&plan, ALONE, SECOND / 2);

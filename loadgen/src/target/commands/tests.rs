@@ -7,7 +7,7 @@ fn told_of(words: &str, description: Value, pipeline: u32) -> Option<String> {
     let argument = |word: &str| vec![if word == "K" { Part::Key } else { Part::Literal(word.into()) }];
     let mut plan = sample::plan();
     plan.pipeline = pipeline;
-    plan.workload.operations[0].arguments = words.split(' ').map(argument).collect();
+    plan.workload_mut().operations[0].arguments = words.split(' ').map(argument).collect();
     judge(&plan, &Value::Array(vec![description]))
 }
 

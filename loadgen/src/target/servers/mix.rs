@@ -158,8 +158,8 @@ mod tests {
 
     fn mix(commands: &[&str], reads: &[bool]) -> Mix {
         let mut plan = crate::sample::plan();
-        plan.workload.operations = commands.iter().map(|command| Operation::of(command, 1, command)).collect();
-        (plan.workload.options, plan.verify) = (WorkloadOptions::default(), Verify::None);
+        plan.workload_mut().operations = commands.iter().map(|command| Operation::of(command, 1, command)).collect();
+        (plan.workload_mut().options, plan.verify) = (WorkloadOptions::default(), Verify::None);
         Mix::of(&plan, reads)
     }
 

@@ -28,7 +28,7 @@ impl Shard {
     fn new(verify: Verify, commands: &[&str]) -> Self {
         let mut plan = plan();
         plan.verify = verify;
-        plan.workload.operations = commands.iter().map(|command| operation(command, command)).collect();
+        plan.workload_mut().operations = commands.iter().map(|command| operation(command, command)).collect();
         let plan = plan.of_shard(1);
         let own = own_workload(&plan);
         let workload = Workload::of_trial(own.as_ref().unwrap_or(&plan)).unwrap();
