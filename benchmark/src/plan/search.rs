@@ -84,7 +84,7 @@ impl SearchPlan {
     pub(super) fn compile(
         spec: &RedisBenchmarkSpec,
         cell: &RedisBenchmarkSpec,
-        check: impl Fn(&RedisBenchmarkSpec) -> Result<Validated, Vec<Problem>>,
+        mut check: impl FnMut(&RedisBenchmarkSpec) -> Result<Validated, Vec<Problem>>,
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         // The range is that of the whole benchmark, whose number of searches bounds the steps.

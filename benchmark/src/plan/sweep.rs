@@ -44,6 +44,11 @@ impl Cell {
     }
 }
 
+/// Returns whether a swept field changes the workload.
+pub(super) fn is_of_the_workload(field: &str) -> bool {
+    field.starts_with("workload.")
+}
+
 /// Checks the spec as the API server does, and what it does not check of repeats and sweep. Returns the time between two trials.
 pub(super) fn check(spec: &RedisBenchmarkSpec, name: &str) -> Result<Duration, Vec<Problem>> {
     let one_cell = spec.sweep.is_empty() && spec.search.is_none() && spec.workload.preset.is_empty();

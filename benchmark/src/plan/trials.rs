@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::{Client, Library, Target};
+use redisbench_wire::plan::{Client, Library, Target, TrialPlan, Workload};
 use sha2::{Digest as _, Sha256};
 
 use super::preset;
@@ -77,6 +77,23 @@ struct Draft {
     spec: Validated,
 }
 
+/// The workloads of the trials so far, by the swept values that make them differ.
+#[derive(Default)]
+struct Workloads(BTreeMap<Vec<(String, String)>, Arc<Workload>>);
+
+impl Workloads {
+    /// Makes `plan`, of a trial of `cell`, share the workload of an earlier trial if they are equal.
+    fn share(&mut self, cell: &Cell, plan: &mut Arc<TrialPlan>) {
+        let swept = cell.parameters.iter().filter(|(field, _)| sweep::is_of_the_workload(field));
+        let swept: Vec<_> = swept.cloned().collect();
+        if let Some(known) = self.0.get(&swept).filter(|known| **known == plan.workload) {
+            Arc::make_mut(plan).workload = Arc::clone(known);
+        } else {
+            self.0.insert(swept, Arc::clone(&plan.workload));
+        }
+    }
+}
+
 /// Compiles and checks the spec of a benchmark called `name`.
 ///
 /// # Errors
@@ -120,11 +137,12 @@ impl Arrangement<'_> {
 
     /// A trial for each kind of the cells.
     fn drafts(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<Draft>, Vec<Problem>> {
+        let mut workloads = Workloads::default();
         self.each(spec, cells, |cell, kind, drafts: &[Draft]| {
             let spec = match drafts.iter().find(|draft| draft.kind.cell == kind.cell) {
                 // Repeats share a spec.
                 Some(same) if kind.setting.preset.is_none() => same.spec.clone(),
-                _ => self.validated(cell, &cell.spec, &kind, drafts.len())?,
+                _ => self.validated(cell, &cell.spec, &kind, drafts.len(), &mut workloads)?,
             };
             Ok(Draft { kind, spec })
         })
@@ -140,6 +158,7 @@ impl Arrangement<'_> {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let mut workloads = Workloads::default();
         self.each(spec, cells, |cell, kind, searches: &[(Kind, SearchPlan)]| {
             // The steps set what a search must not have, so the cell is checked before.
             let found = admission(&cell.spec, self.name);
@@ -148,7 +167,8 @@ impl Arrangement<'_> {
             }
             preset::searchable(kind.setting.preset.as_deref())?;
             let place = searches.len();
-            let plan = SearchPlan::compile(spec, &cell.spec, |step| self.validated(cell, step, &kind, place))?;
+            let check = |step: &RedisBenchmarkSpec| self.validated(cell, step, &kind, place, &mut workloads);
+            let plan = SearchPlan::compile(spec, &cell.spec, check)?;
             Ok((kind, plan))
         })
     }
@@ -158,7 +178,7 @@ impl Arrangement<'_> {
         &self,
         spec: &RedisBenchmarkSpec,
         cells: &[Cell],
-        make: impl Fn(&Cell, Kind, &[T]) -> Result<T, Vec<Problem>>,
+        mut make: impl FnMut(&Cell, Kind, &[T]) -> Result<T, Vec<Problem>>,
     ) -> Result<Vec<T>, Vec<Problem>> {
         let mut complaints = Complaints::default();
         for cell in cells.iter().filter(|_| spec.search.is_none()) {
@@ -212,13 +232,14 @@ impl Arrangement<'_> {
         problems
     }
 
-    /// Checks `spec`, which is of `cell`, as the trial or search at `place`.
+    /// Checks `spec`, which is of `cell`, as the trial or search at `place`. Its plan shares one of `workloads`, or adds its own.
     fn validated(
         &self,
         cell: &Cell,
         spec: &RedisBenchmarkSpec,
         kind: &Kind,
         place: usize,
+        workloads: &mut Workloads,
     ) -> Result<Validated, Vec<Problem>> {
         let mut validated = match &kind.setting.preset {
             Some(preset) => preset::trial(spec, self.name, place, preset)?,
@@ -226,6 +247,7 @@ impl Arrangement<'_> {
         };
         let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
         Arc::make_mut(&mut validated.plan).target.index = u32::try_from(index).unwrap_or(u32::MAX);
+        workloads.share(cell, &mut validated.plan);
         let bytes = json_bytes(validated.plan.as_ref()) + json_bytes(validated.spec.as_ref());
         let room = ALL_BYTES / self.count.max(1);
         if bytes > room {

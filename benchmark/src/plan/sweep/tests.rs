@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_testkit::api_server::merge;
+use redisbench_wire::plan::Workload;
 use serde_json::{Value, json};
 
 use super::super::{Plan, compile};
@@ -56,6 +58,32 @@ fn the_weight_of_an_operation_can_be_swept() {
         trial.spec.plan.workload.operations.iter().map(|operation| operation.weight).collect()
     };
     assert_eq!(plan.trials().iter().map(weights).collect::<Vec<_>>(), [[1, 5], [1, 50]]);
+}
+
+/// For each trial of the plan, the first that has the same workload in memory.
+fn shared_workloads(change: &Value) -> Vec<usize> {
+    let plan = plan(change);
+    let workloads: Vec<&Arc<Workload>> = plan.trials().iter().map(|trial| &trial.spec.plan.workload).collect();
+    let first = |own: &&Arc<Workload>| workloads.iter().position(|other| Arc::ptr_eq(own, other)).unwrap();
+    workloads.iter().map(first).collect()
+}
+
+#[test]
+fn trials_share_a_workload_unless_the_sweep_changes_it() {
+    let open_loop = json!({"type": "OpenLoop", "openLoop": {"rate": 1_000}});
+    let rates = json!({"field": "load.openLoop.rate", "values": [1_000, 2_000, 3_000]});
+    let sizes = json!({"field": "workload.values.size.fixed.bytes", "values": [10, 20]});
+    let swept = |sweep: Value| {
+        shared_workloads(&json!({"load": open_loop.clone(), "sweep": sweep, "sweepOrder": "Listed"}))
+    };
+    assert_eq!(swept(json!([rates.clone()])), [0, 0, 0]);
+    assert_eq!(swept(json!([sizes.clone()])), [0, 1]);
+    assert_eq!(swept(json!([sizes, rates])), [0, 0, 0, 3, 3, 3]);
+    let target = |name: &str| json!({"name": name, "type": "Standalone", "endpoints": [format!("{name}:6379")]});
+    let compared = shared_workloads(&json!({
+        "targets": [target("a"), target("b")], "comparison": {"baseline": "a"}, "repeats": {"count": 5},
+    }));
+    assert!(compared.len() >= 10 && compared.iter().all(|first| *first == 0), "{compared:?}");
 }
 
 #[test]
