@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::preset;
 use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
+use crate::api::experiment::SweepSpec;
 use crate::api::status::{Setting, TrialLine};
 use crate::api::{
     Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, combinations, json_bytes,
@@ -20,7 +21,8 @@ use crate::human;
 /// Maximum bytes of a trial's setting in a status.
 const SETTING_BYTES: usize = 256;
 
-/// Maximum bytes of the plans and specs of all trials, as JSON. The operator keeps them in memory, with those of all other benchmarks.
+/// Maximum bytes of the plans and specs of all trials, as JSON. The operator keeps them in memory, with those of all other benchmarks. A
+/// workload that trials share counts once.
 const ALL_BYTES: usize = 8 << 20;
 
 /// All trials of a benchmark, in the order in which they run.
@@ -102,21 +104,33 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
     let interval = sweep::check(spec, name)?;
     let base = Cell::only(spec);
     let count = usize::try_from(combinations(spec)).unwrap_or(usize::MAX);
+    let sharing = sharing(spec, count);
     // The spec must be valid by itself, too, because the API server validates it that way.
     let several =
         spec.repeats.count > 1 || spec.subjects().len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
         let base = sweep::of_subjects(std::slice::from_ref(&base));
         // Before the cells are made: all of them together might not fit into memory.
-        Arrangement { name, repeats: 1, several: false, count }.trials(&base[0].spec, &base)?;
+        Arrangement { name, repeats: 1, several: false, count, sharing }.trials(&base[0].spec, &base)?;
     }
     let settings = if spec.sweep.is_empty() { vec![base] } else { sweep::cells(spec)? };
     let cells = if spec.subjects().len() > 1 { sweep::of_subjects(&settings) } else { settings };
-    let arrangement = Arrangement { name, repeats: spec.repeats.count, several, count };
+    let arrangement = Arrangement { name, repeats: spec.repeats.count, several, count, sharing };
     if spec.search.is_some() {
         return Ok(Plan::of_searches(arrangement.searches(spec, &cells)?, interval));
     }
     Ok(Plan::of(arrangement.drafts(spec, &cells)?, interval))
+}
+
+/// Number of trials that share each workload, if there are `count` trials.
+fn sharing(spec: &RedisBenchmarkSpec, count: usize) -> usize {
+    // Each trial of a preset has keys of its own.
+    if !spec.workload.preset.is_empty() {
+        return 1;
+    }
+    let changes = |entry: &&SweepSpec| entry.fields().any(|(field, ..)| sweep::is_of_the_workload(field));
+    let different: usize = spec.sweep.iter().filter(changes).map(|entry| entry.values.len()).product();
+    (count / different.max(1)).max(1)
 }
 
 /// The arrangement of cells as trials.
@@ -127,6 +141,8 @@ struct Arrangement<'a> {
     several: bool,
     /// Number of trials of the whole benchmark, or of its searches.
     count: usize,
+    /// Number of these that share each workload.
+    sharing: usize,
 }
 
 impl Arrangement<'_> {
@@ -248,7 +264,9 @@ impl Arrangement<'_> {
         let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
         Arc::make_mut(&mut validated.plan).target.index = u32::try_from(index).unwrap_or(u32::MAX);
         workloads.share(cell, &mut validated.plan);
-        let bytes = json_bytes(validated.plan.as_ref()) + json_bytes(validated.spec.as_ref());
+        let workload = json_bytes(validated.plan.workload.as_ref());
+        let own = json_bytes(validated.plan.as_ref()) - workload + json_bytes(validated.spec.as_ref());
+        let bytes = own + workload.div_ceil(self.sharing);
         let room = ALL_BYTES / self.count.max(1);
         if bytes > room {
             let message = format!(
@@ -353,11 +371,19 @@ impl Plan {
 
     /// Bytes of the plans and specs of its trials, as JSON. Those that trials share count once.
     pub fn json_bytes(&self) -> usize {
-        let (mut plans, mut specs) = (BTreeSet::new(), BTreeSet::new());
+        let (mut plans, mut workloads, mut specs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let bytes = |Trial { spec: Validated { plan, spec, .. }, .. }: &Trial| {
-            let of_plan = if plans.insert(Arc::as_ptr(plan)) { json_bytes(plan.as_ref()) } else { 0 };
-            let of_spec = if specs.insert(Arc::as_ptr(spec)) { json_bytes(spec.as_ref()) } else { 0 };
-            of_plan + of_spec
+            let mut bytes = 0;
+            if plans.insert(Arc::as_ptr(plan)) {
+                bytes += json_bytes(plan.as_ref());
+                if !workloads.insert(Arc::as_ptr(&plan.workload)) {
+                    bytes -= json_bytes(plan.workload.as_ref());
+                }
+            }
+            if specs.insert(Arc::as_ptr(spec)) {
+                bytes += json_bytes(spec.as_ref());
+            }
+            bytes
         };
         self.trials.iter().map(bytes).sum()
     }

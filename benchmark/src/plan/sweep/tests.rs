@@ -73,12 +73,11 @@ fn trials_share_a_workload_unless_the_sweep_changes_it() {
     let open_loop = json!({"type": "OpenLoop", "openLoop": {"rate": 1_000}});
     let rates = json!({"field": "load.openLoop.rate", "values": [1_000, 2_000, 3_000]});
     let sizes = json!({"field": "workload.values.size.fixed.bytes", "values": [10, 20]});
-    let swept = |sweep: Value| {
-        shared_workloads(&json!({"load": open_loop.clone(), "sweep": sweep, "sweepOrder": "Listed"}))
-    };
-    assert_eq!(swept(json!([rates.clone()])), [0, 0, 0]);
-    assert_eq!(swept(json!([sizes.clone()])), [0, 1]);
-    assert_eq!(swept(json!([sizes, rates])), [0, 0, 0, 3, 3, 3]);
+    let swept =
+        |sweep: &[&Value]| shared_workloads(&json!({"load": open_loop, "sweep": sweep, "sweepOrder": "Listed"}));
+    assert_eq!(swept(&[&rates]), [0, 0, 0]);
+    assert_eq!(swept(&[&sizes]), [0, 1]);
+    assert_eq!(swept(&[&sizes, &rates]), [0, 0, 0, 3, 3, 3]);
     let target = |name: &str| json!({"name": name, "type": "Standalone", "endpoints": [format!("{name}:6379")]});
     let compared = shared_workloads(&json!({
         "targets": [target("a"), target("b")], "comparison": {"baseline": "a"}, "repeats": {"count": 5},

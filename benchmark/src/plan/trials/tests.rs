@@ -182,38 +182,59 @@ fn the_pods_live_as_long_as_all_trials() {
     assert_eq!(plan.largest().plan.shards, 1);
 }
 
-#[test]
-fn all_trials_together_are_bounded() {
-    let plan = |padding: usize| {
-        let operations = json!([
-            {"name": "dense", "command": format!("ECHO{}", " a".repeat(1_200))},
-            {"name": "plain", "command": format!("ECHO a{}", "a".repeat(padding))},
-        ]);
-        let mut spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
-        let rates: Vec<u32> = (1_000..1_250).collect();
-        spec.sweep = serde_json::from_value(json!([{"field": "load.openLoop.rate", "values": rates}])).unwrap();
-        compile(&spec, "sample")
-    };
-    let bytes = |trial: &Trial| json_bytes(trial.spec.plan.as_ref()) + json_bytes(trial.spec.spec.as_ref());
-    let longest = plan(0).unwrap().trials().iter().map(bytes).max().unwrap();
-    let room = ALL_BYTES / 250;
-    // Each letter is in the plan and in the spec.
-    let padding = (room - longest) / 2;
-    assert_eq!(plan(padding).unwrap().count(), 250);
-    let problems = plan(padding + 1).unwrap_err();
-    let told = problems[0].to_string();
-    assert!(told.contains("spec.workload: plan and spec of a trial take 33"), "{told}");
-    assert!(told.contains(&format!(" bytes, and each of 250 trials may take {room}: shorten or")), "{told}");
+/// The bytes of a trial's plan and spec, apart from its workload, and those of its workload.
+fn bytes(trial: &Trial) -> (usize, usize) {
+    let Validated { plan, spec, .. } = &trial.spec;
+    let workload = json_bytes(plan.workload.as_ref());
+    (json_bytes(plan.as_ref()) + json_bytes(spec.as_ref()) - workload, workload)
 }
 
 #[test]
-fn what_repeats_share_counts_once() {
-    let bytes = |trial: &Trial| json_bytes(trial.spec.plan.as_ref()) + json_bytes(trial.spec.spec.as_ref());
+fn all_trials_together_are_bounded() {
+    let plan = |field: &str, padding: usize| {
+        let plain = |index: usize| {
+            let letters = 1 + padding / 8 + usize::from(index < padding % 8);
+            json!({"name": format!("plain-{index}"), "command": format!("ECHO {}", "a".repeat(letters))})
+        };
+        let mut operations: Vec<Value> = (0..8).map(plain).collect();
+        operations.push(json!({"name": "dense", "command": format!("ECHO{}", " a".repeat(1_200))}));
+        let mut spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
+        let values: Vec<u32> = (1_000..1_250).collect();
+        spec.sweep = serde_json::from_value(json!([{"field": field, "values": values}])).unwrap();
+        compile(&spec, "sample")
+    };
+    let room = ALL_BYTES / 250;
+    let rates = "load.openLoop.rate";
+    let (own, workload) = plan(rates, 0).unwrap().trials().iter().map(bytes).max().unwrap();
+    // Each letter is in the spec and in the workload, of which each trial has a part.
+    let counted = |padding: usize| own + padding + (workload + padding).div_ceil(250);
+    let padding = (0..room).rev().find(|padding| counted(*padding) <= room).unwrap();
+    let largest = plan(rates, padding).unwrap();
+    assert_eq!(largest.count(), 250);
+    assert!(largest.json_bytes() <= ALL_BYTES, "{}", largest.json_bytes());
+    let refused = |field: &str, padding| {
+        let told = plan(field, padding).unwrap_err()[0].to_string();
+        assert!(told.contains("spec.workload: plan and spec of a trial take "), "{told}");
+        assert!(told.contains(&format!(" bytes, and each of 250 trials may take {room}: shorten or")), "{told}");
+    };
+    refused(rates, padding + 1);
+    refused("workload.seed", padding);
+}
+
+#[test]
+fn what_trials_share_counts_once() {
     let two = plan_of(&json!({"preset": ["set", "get"]}), &open_loop());
-    assert_eq!(two.json_bytes(), two.trials().iter().map(bytes).sum::<usize>());
+    let all = |plan: &Plan| plan.trials().iter().map(|trial| bytes(trial).0 + bytes(trial).1).sum::<usize>();
+    assert_eq!(two.json_bytes(), all(&two));
     let operations = json!([{"name": "get", "command": "GET __key__"}]);
-    let mut spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
-    spec.repeats.count = 5;
-    let repeated = compile(&spec, "sample").unwrap();
-    assert_eq!((repeated.count(), repeated.json_bytes()), (5, bytes(&repeated.trials()[0])));
+    let spec = benchmark(&json!({"operations": operations}), &open_loop()).spec;
+    let mut repeated = spec.clone();
+    repeated.repeats.count = 5;
+    let repeated = compile(&repeated, "sample").unwrap();
+    assert_eq!((repeated.count(), repeated.json_bytes() * 5), (5, all(&repeated)));
+    let mut swept = spec;
+    swept.sweep = serde_json::from_value(json!([{"field": "load.openLoop.rate", "values": [1_000, 2_000]}])).unwrap();
+    let swept = compile(&swept, "sample").unwrap();
+    let (_, workload) = bytes(&swept.trials()[0]);
+    assert_eq!((swept.count(), swept.json_bytes()), (2, all(&swept) - workload));
 }
