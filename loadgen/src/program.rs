@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
-use redisbench_wire::{every_interface, exit, limits};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use redisbench_wire::{LogFormat, every_interface, exit, limits};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
@@ -59,14 +60,12 @@ pub struct ShardArguments {
     #[arg(long, value_name = "FILE")]
     port_file: Option<PathBuf>,
     /// Format of the log on stderr
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, default_value = "text", value_parser = log_format())]
     log_format: LogFormat,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::NAMES).try_map(|name| LogFormat::named(&name).ok_or("unknown log format"))
 }
 
 const DEFAULT_PORT: u16 = 7379;

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use k8s_openapi::api::core::v1::ResourceRequirements;
-
-use crate::telemetry::LogFormat;
+use redisbench_wire::LogFormat;
 
 /// Runs load tests of Redis on Kubernetes, as defined by RedisBenchmark objects.
 #[derive(Debug, Parser)]
@@ -86,8 +86,12 @@ pub struct RunOptions {
     pub pod_name: Option<String>,
 
     /// Log format.
-    #[arg(long, env = "REDISBENCH_LOG_FORMAT", default_value = "text")]
+    #[arg(long, env = "REDISBENCH_LOG_FORMAT", default_value = "text", value_parser = log_format())]
     pub log_format: LogFormat,
+}
+
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::NAMES).try_map(|name| LogFormat::named(&name).ok_or("unknown log format"))
 }
 
 fn driver_image(text: &str) -> Result<(String, String), String> {

@@ -1,16 +1,7 @@
 //! Logs on standard error, and errors as text.
 
-use clap::ValueEnum;
+use redisbench_wire::LogFormat;
 use tracing_subscriber::EnvFilter;
-
-/// Format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object per line.
-    Json,
-    /// Plain text.
-    Text,
-}
 
 /// Sends logs to standard error. `RUST_LOG` sets the filter; the default is level `info`.
 ///

@@ -20,6 +20,7 @@ mod credential;
 pub mod exit;
 pub mod histogram;
 pub mod limits;
+mod log;
 pub mod outage;
 pub mod plan;
 mod probe;
@@ -44,6 +45,7 @@ pub use call::{
     FailureReason, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
 };
 pub use credential::RunToken;
+pub use log::LogFormat;
 pub use probe::{Probe, ProbeState};
 
 /// Addresses to listen on for `port` of every interface, in the order to try: IPv6, which accepts IPv4 too, then IPv4 alone for machines
