@@ -28,25 +28,70 @@ pub enum ReconcileError {
     Panicked(#[from] JoinError),
 }
 
-impl ReconcileError {
-    /// The error class for metrics: one of a few values.
-    pub(super) fn class(&self) -> &'static str {
+/// Classes of [`ReconcileError`], by what resolves them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorClass {
+    /// The caches are not filled.
+    Cache,
+    /// Another client wrote first.
+    Conflict,
+    /// No reply from the API server.
+    Connection,
+    Credential,
+    /// The operator lacks a right.
+    Forbidden,
+    /// A bug in the operator.
+    Internal,
+    NameTaken,
+    Panic,
+    /// The API server refused the request.
+    Refused,
+    /// The API server failed.
+    Server,
+    StillDeleting,
+    Throttled,
+    Timeout,
+}
+
+impl ErrorClass {
+    /// The label in metrics.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::NotFilled(_) => "cache",
-            Self::Panicked(_) => "panic",
-            Self::Credential(_) => "credential",
-            Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => "timeout",
-            Self::Apply(ApplyError::NameTaken { .. }) => "name_taken",
-            Self::Apply(ApplyError::StillDeleting { .. }) => "still_deleting",
-            Self::Apply(ApplyError::Superseded { .. }) => "conflict",
-            Self::Apply(ApplyError::Json(_)) => "internal",
+            Self::Cache => "cache",
+            Self::Conflict => "conflict",
+            Self::Connection => "connection",
+            Self::Credential => "credential",
+            Self::Forbidden => "forbidden",
+            Self::Internal => "internal",
+            Self::NameTaken => "name_taken",
+            Self::Panic => "panic",
+            Self::Refused => "refused",
+            Self::Server => "server",
+            Self::StillDeleting => "still_deleting",
+            Self::Throttled => "throttled",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+impl ReconcileError {
+    pub(super) fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotFilled(_) => ErrorClass::Cache,
+            Self::Panicked(_) => ErrorClass::Panic,
+            Self::Credential(_) => ErrorClass::Credential,
+            Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => ErrorClass::Timeout,
+            Self::Apply(ApplyError::NameTaken { .. }) => ErrorClass::NameTaken,
+            Self::Apply(ApplyError::StillDeleting { .. }) => ErrorClass::StillDeleting,
+            Self::Apply(ApplyError::Superseded { .. }) => ErrorClass::Conflict,
+            Self::Apply(ApplyError::Json(_)) => ErrorClass::Internal,
             Self::Apply(error @ ApplyError::Api { .. }) => match error.code() {
-                Some(409) => "conflict",
-                Some(403) => "forbidden",
-                Some(429) => "throttled",
-                Some(400..=499) => "refused",
-                Some(_) => "server",
-                None => "connection",
+                Some(409) => ErrorClass::Conflict,
+                Some(403) => ErrorClass::Forbidden,
+                Some(429) => ErrorClass::Throttled,
+                Some(400..=499) => ErrorClass::Refused,
+                Some(_) => ErrorClass::Server,
+                None => ErrorClass::Connection,
             },
         }
     }
@@ -54,10 +99,19 @@ impl ReconcileError {
     /// Reason and message for the condition Stalled, if only a person can resolve the failure.
     pub(super) fn for_user(&self) -> Option<(&'static str, String)> {
         let why = match self.class() {
-            "name_taken" => reason::NAME_TAKEN,
-            "forbidden" => "Forbidden",
-            "refused" => "Refused",
-            _ => return None,
+            ErrorClass::NameTaken => reason::NAME_TAKEN,
+            ErrorClass::Forbidden => "Forbidden",
+            ErrorClass::Refused => "Refused",
+            ErrorClass::Cache
+            | ErrorClass::Conflict
+            | ErrorClass::Connection
+            | ErrorClass::Credential
+            | ErrorClass::Internal
+            | ErrorClass::Panic
+            | ErrorClass::Server
+            | ErrorClass::StillDeleting
+            | ErrorClass::Throttled
+            | ErrorClass::Timeout => return None,
         };
         Some((why, chain(self)))
     }
@@ -71,7 +125,19 @@ impl ReconcileError {
 
     /// Reason and message for the condition Stalled, if the failure is temporary but persists.
     pub(super) fn lasting_failure(&self) -> Option<(&'static str, String)> {
-        matches!(self.class(), "throttled" | "server" | "connection" | "timeout")
-            .then(|| (reason::API_SERVER_FAILING, chain(self)))
+        match self.class() {
+            ErrorClass::Connection | ErrorClass::Server | ErrorClass::Throttled | ErrorClass::Timeout => {
+                Some((reason::API_SERVER_FAILING, chain(self)))
+            }
+            ErrorClass::Cache
+            | ErrorClass::Conflict
+            | ErrorClass::Credential
+            | ErrorClass::Forbidden
+            | ErrorClass::Internal
+            | ErrorClass::NameTaken
+            | ErrorClass::Panic
+            | ErrorClass::Refused
+            | ErrorClass::StillDeleting => None,
+        }
     }
 }

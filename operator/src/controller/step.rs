@@ -14,7 +14,7 @@ use super::apply::{self, ApplyError, events};
 use super::context::{Context, Guarded};
 use super::decide::{Subject, decide, is_reported};
 use super::decision::Notice;
-use super::error::{RECONCILE, ReconcileError};
+use super::error::{ErrorClass, RECONCILE, ReconcileError};
 use super::execute::Executor;
 use super::observed::{Observed, has_started};
 use super::unreadable;
@@ -41,7 +41,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
         }
     };
     let result = tokio::time::timeout(RECONCILE, step).await.unwrap_or(Err(ReconcileError::Timeout));
-    context.shared.metrics.reconciled(began.elapsed(), result.as_ref().err().map(ReconcileError::class));
+    let class = result.as_ref().err().map(|error| error.class().as_str());
+    context.shared.metrics.reconciled(began.elapsed(), class);
     // Publish the event of a failure once, not on every retry.
     if let Err(error) = &result
         && let (Some(failure), Ok(benchmark)) = (error.for_user(), &object.0)
@@ -60,14 +61,14 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
     let meta = object.meta();
     let (namespace, uid) = (meta.namespace.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
     let shared = &context.shared;
-    if error.class() == "conflict" {
+    if error.class() == ErrorClass::Conflict {
         // Another client wrote first; the watch delivers its version.
         return Requeue::requeue(shared.cache.conflicted(namespace, uid, shared.environment.chance()));
     }
     tracing::warn!(
         namespace,
         benchmark = meta.name,
-        class = error.class(),
+        class = error.class().as_str(),
         error = chain(error),
         "reconciliation failed"
     );

@@ -343,7 +343,7 @@ async fn a_decision_on_stale_facts_changes_nothing() {
     let stale = world.object();
     world.put(benchmark(json!({"spec": {"suspend": true}})), None);
     let error = reconcile(stale, world.context.clone()).await.unwrap_err();
-    assert_eq!(error.class(), "conflict");
+    assert_eq!(error.class().as_str(), "conflict");
     assert!(world.status().is_null());
     assert_eq!(world.server.paths(), [CART]);
     assert!(world.conduct().is_none());
@@ -357,7 +357,7 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
     world.server.put(&path, json!({"metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "foreign"}}));
     let before = world.server.get(&path);
     let error = world.reconcile().await.unwrap_err();
-    assert_eq!(error.class(), "name_taken");
+    assert_eq!(error.class().as_str(), "name_taken");
     assert_eq!(world.server.get(&path), before);
     // The next reconciliation reports it.
     world.retry(&error);

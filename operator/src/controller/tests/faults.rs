@@ -172,7 +172,7 @@ async fn the_api_servers_wish_for_a_pause_is_kept() {
     let error = ReconcileError::Apply(ApplyError::Api { what: "write the status".into(), source });
     let world = World::new();
     world.put(benchmark(json!({})), None);
-    assert_eq!(error.class(), "throttled");
+    assert_eq!(error.class().as_str(), "throttled");
     assert_eq!(world.retry(&error), Requeue::requeue(Duration::from_secs(33)));
 }
 
@@ -230,7 +230,7 @@ async fn a_result_is_written_whatever_passes() {
             for _ in 0..6 {
                 let result = world.reconcile().await;
                 if let Err(error) = &result {
-                    assert_ne!(error.class(), "name_taken", "{case}");
+                    assert_ne!(error.class().as_str(), "name_taken", "{case}");
                 }
             }
             let status = world.status();

@@ -50,7 +50,7 @@ impl World {
         let mut failures = Vec::new();
         while Instant::now() < until {
             if let Err(error) = self.reconcile().await {
-                failures.push(error.class());
+                failures.push(error.class().as_str());
                 self.retry(&error);
             }
             advance(Duration::from_secs(1)).await;
