@@ -1,8 +1,11 @@
-//! The client of the API server, and the operator's name in audit logs, API priority and managed fields.
+//! The client of the API server, a call with a timeout, and the operator's name in audit logs, API priority and managed fields.
+
+use std::time::Duration;
 
 use axum::http::HeaderValue;
 use axum::http::header::USER_AGENT;
 use kube::api::{PatchParams, PostParams};
+use kube::core::Status;
 use kube::{Client, Config, Error};
 
 /// The field manager of all writes.
@@ -23,6 +26,47 @@ pub(crate) fn post() -> PostParams {
 /// Parameters of patches.
 pub(crate) fn patch() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// Why a call to the API server failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The API server refused, or could not be reached.
+    #[error("failed to {what}")]
+    Api {
+        what: String,
+        #[source]
+        source: Box<Error>,
+    },
+    #[error("failed to {what}: the API server timed out after {} s", .limit.as_secs())]
+    Timeout { what: String, limit: Duration },
+}
+
+impl CallError {
+    /// The API server's refusal.
+    pub fn refusal(&self) -> Option<&Status> {
+        let Self::Api { source, .. } = self else { return None };
+        let Error::Api(status) = source.as_ref() else { return None };
+        Some(status)
+    }
+
+    /// The HTTP status of the API server's refusal.
+    pub fn code(&self) -> Option<u16> {
+        self.refusal().map(|status| status.code)
+    }
+}
+
+/// The result of `call`, which may take `limit`. `what` completes "failed to" in the error's message.
+pub(crate) async fn call<T>(
+    what: &str,
+    limit: Duration,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(CallError::Api { what: what.to_owned(), source: Box::new(source) }),
+        Err(_) => Err(CallError::Timeout { what: what.to_owned(), limit }),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::client;
+use crate::client::{self, CallError};
 use crate::metrics::OperatorMetrics;
 
 /// The time for which a claim is valid without renewal.
@@ -123,14 +123,6 @@ enum Round {
     Raced,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum ElectionError {
-    #[error("failed to call the API server about the Lease")]
-    Api(#[source] kube::Error),
-    #[error("the API server timed out")]
-    Timeout,
-}
-
 impl Candidate {
     /// A candidate called `identity`. It reclaims its own Lease at once, so a restarted container does not wait for its predecessor's claim
     /// to expire.
@@ -220,7 +212,7 @@ impl Candidate {
     }
 
     /// One round of the election, which is counted.
-    async fn round(&mut self) -> Result<Round, ElectionError> {
+    async fn round(&mut self) -> Result<Round, CallError> {
         let result = self.try_round().await;
         self.metrics.lease_round(match result {
             Ok(Round::Ours) => "held",
@@ -231,7 +223,7 @@ impl Candidate {
         result
     }
 
-    async fn try_round(&mut self) -> Result<Round, ElectionError> {
+    async fn try_round(&mut self) -> Result<Round, CallError> {
         let Some(lease) = timed(self.api.get_opt(&self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
@@ -283,16 +275,16 @@ fn holder(lease: &Lease) -> Option<&String> {
     lease.spec.as_ref()?.holder_identity.as_ref().filter(|holder| !holder.is_empty())
 }
 
-fn won(written: Result<Lease, ElectionError>) -> Result<Round, ElectionError> {
+fn won(written: Result<Lease, CallError>) -> Result<Round, CallError> {
     match written {
         Ok(_) => Ok(Round::Ours),
-        Err(ElectionError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(Round::Raced),
+        Err(error) if error.code() == Some(409) => Ok(Round::Raced),
         Err(error) => Err(error),
     }
 }
 
-async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ElectionError> {
-    tokio::time::timeout(CALL, call).await.map_err(|_| ElectionError::Timeout)?.map_err(ElectionError::Api)
+async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
+    client::call("call the API server about the Lease", CALL, call).await
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::status::difference;
 use crate::build::{EPOCH_ANNOTATION, Run};
-use crate::client;
+use crate::client::{self, CallError};
 
 /// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(15);
@@ -39,15 +39,8 @@ const STOP_SECONDS: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The API server refused, or could not be reached.
-    #[error("failed to {what}")]
-    Api {
-        what: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("failed to {what}: the API server timed out after {} s", CALL.as_secs())]
-    Timeout { what: String },
+    #[error(transparent)]
+    Call(#[from] CallError),
     /// An object with the name that we need is not ours.
     #[error("{kind} {name} exists and is not owned by this benchmark; delete or rename it, or rename the benchmark")]
     NameTaken { kind: String, name: String },
@@ -63,9 +56,8 @@ pub enum ApplyError {
 impl ApplyError {
     /// The API server's refusal.
     fn refusal(&self) -> Option<&Status> {
-        let Self::Api { source, .. } = self else { return None };
-        let kube::Error::Api(status) = source.as_ref() else { return None };
-        Some(status)
+        let Self::Call(error) = self else { return None };
+        error.refusal()
     }
 
     /// The HTTP status of the API server's refusal.
@@ -100,19 +92,15 @@ impl ApplyError {
     /// Returns whether the API server is unavailable or overloaded, so that the failure does not depend on the request.
     pub fn is_outage(&self) -> bool {
         match self {
-            Self::Timeout { .. } => true,
-            Self::Api { .. } => self.code().is_none_or(|code| code == 429),
+            Self::Call(CallError::Timeout { .. }) => true,
+            Self::Call(error @ CallError::Api { .. }) => error.code().is_none_or(|code| code == 429),
             _ => false,
         }
     }
 }
 
 pub(super) async fn call<T>(what: &str, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApplyError> {
-    match tokio::time::timeout(CALL, call).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(source)) => Err(ApplyError::Api { what: what.to_owned(), source: Box::new(source) }),
-        Err(_) => Err(ApplyError::Timeout { what: what.to_owned() }),
-    }
+    Ok(client::call(what, CALL, call).await?)
 }
 
 /// Writes `new` if it differs from the status of `benchmark`. Returns whether it did.
@@ -345,7 +333,8 @@ mod tests {
         let refused = |details: Value| {
             let status = json!({"code": 403, "message": "forbidden", "reason": "Forbidden", "details": details});
             let status: Status = serde_json::from_value(status).unwrap();
-            ApplyError::Api { what: "create".into(), source: Box::new(kube::Error::Api(status.boxed())) }
+            let source = Box::new(kube::Error::Api(status.boxed()));
+            ApplyError::Call(CallError::Api { what: "create".into(), source })
         };
         let going =
             json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]});

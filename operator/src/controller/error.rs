@@ -8,6 +8,7 @@ use tokio::task::JoinError;
 
 use super::apply::ApplyError;
 use super::observe::NotFilled;
+use crate::client::CallError;
 use crate::telemetry::chain;
 
 /// Timeout of one reconciliation.
@@ -80,12 +81,12 @@ impl ReconcileError {
             Self::NotFilled(_) => ErrorClass::Cache,
             Self::Panicked(_) => ErrorClass::Panic,
             Self::Credential(_) => ErrorClass::Credential,
-            Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => ErrorClass::Timeout,
+            Self::Timeout | Self::Apply(ApplyError::Call(CallError::Timeout { .. })) => ErrorClass::Timeout,
             Self::Apply(ApplyError::NameTaken { .. }) => ErrorClass::NameTaken,
             Self::Apply(ApplyError::StillDeleting { .. }) => ErrorClass::StillDeleting,
             Self::Apply(ApplyError::Superseded { .. }) => ErrorClass::Conflict,
             Self::Apply(ApplyError::Json(_)) => ErrorClass::Internal,
-            Self::Apply(error @ ApplyError::Api { .. }) => match error.code() {
+            Self::Apply(ApplyError::Call(error @ CallError::Api { .. })) => match error.code() {
                 Some(409) => ErrorClass::Conflict,
                 Some(403) => ErrorClass::Forbidden,
                 Some(429) => ErrorClass::Throttled,

@@ -12,7 +12,8 @@ use redisbench_benchmark::report::trial;
 use serde_json::json;
 
 use crate::build::Run;
-use crate::client;
+use crate::client::{self, CallError};
+use crate::telemetry::chain;
 
 /// Attempts in case of conflicting writes, such as a user's change of a label.
 const TRIES: usize = 5;
@@ -44,7 +45,7 @@ impl StatusJournal {
 impl Journal for StatusJournal {
     async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
         for _ in 0..TRIES {
-            let benchmark = timed(self.api.get(&self.name)).await.map_err(failed)?;
+            let benchmark = timed(self.api.get(&self.name)).await.map_err(|error| failed(&error))?;
             let status = benchmark.status.clone().unwrap_or_default();
             let ours = benchmark.uid().as_deref() == Some(self.uid.as_str());
             if !ours || status.conductor_epoch != Some(self.epoch) {
@@ -63,33 +64,24 @@ impl Journal for StatusJournal {
             });
             match timed(self.api.patch_status(&self.name, &client::patch(), &Patch::Merge(patch))).await {
                 Ok(_) => return Ok(()),
-                Err(CallError::Api(kube::Error::Api(status))) if status.code == 409 => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) if error.code() == Some(409) => {}
+                Err(error) => return Err(failed(&error)),
             }
         }
         Err(JournalError::Failed("too many conflicts with other writers of the status".into()))
     }
 }
 
-/// Why a call to the API server failed.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    #[error("failed to call the API server: {0}")]
-    Api(kube::Error),
-    #[error("the API server timed out")]
-    Timeout,
-}
-
-fn failed(error: CallError) -> JournalError {
-    match error {
+fn failed(error: &CallError) -> JournalError {
+    match error.code() {
         // The benchmark was deleted.
-        CallError::Api(kube::Error::Api(status)) if status.code == 404 => JournalError::Superseded,
-        other => JournalError::Failed(other.to_string()),
+        Some(404) => JournalError::Superseded,
+        _ => JournalError::Failed(chain(error)),
     }
 }
 
 async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
-    tokio::time::timeout(CALL, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Api)
+    client::call("call the API server", CALL, call).await
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use redisbench_benchmark::report::Finished;
 
 use super::*;
 use crate::build;
+use crate::client::CallError;
 use crate::tasks::ARTIFACTS_LIMIT;
 use crate::testing::{Fault, How};
 
@@ -169,7 +170,7 @@ async fn the_api_servers_wish_for_a_pause_is_kept() {
     }))
     .unwrap();
     let source = Box::new(kube::Error::Api(Box::new(status)));
-    let error = ReconcileError::Apply(ApplyError::Api { what: "write the status".into(), source });
+    let error = ReconcileError::Apply(CallError::Api { what: "write the status".into(), source }.into());
     let world = World::new();
     world.put(benchmark(json!({})), None);
     assert_eq!(error.class().as_str(), "throttled");
