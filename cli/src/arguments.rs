@@ -127,7 +127,7 @@ pub struct Source {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// What to report.
+    /// The run to report.
     #[command(flatten)]
     pub source: Source,
     /// Details of the trial with this index, from 0, as in the names of its files [default: the last one]

@@ -17,7 +17,7 @@ use crate::help;
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-redisbench", bin_name = "kubectl redisbench", version, propagate_version = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
     /// Colours: auto uses them on a terminal, unless `NO_COLOR` is set

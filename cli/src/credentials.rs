@@ -55,7 +55,7 @@ impl Access {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetAccess {
     pub servers: Access,
-    /// What the sentinels do not share with the servers.
+    /// Access that the sentinels do not share with the servers.
     pub sentinels: Access,
 }
 

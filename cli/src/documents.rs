@@ -11,7 +11,7 @@ use crate::command::parse;
 /// Words that end a command of a shell.
 const ENDS: [&str; 6] = ["|", ">", "<", "&&", "||", ";"];
 
-/// What the parser reports of a command that a sentence names without all of its arguments, or with the names of values.
+/// Errors of the parser for a command that a sentence names without all of its arguments, or with the names of values.
 const INCOMPLETE: [ErrorKind; 6] = [
     ErrorKind::MissingRequiredArgument,
     ErrorKind::MissingSubcommand,

@@ -9,7 +9,7 @@ use crate::render;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: String,
-    /// What it is a value of.
+    /// The kind of value, such as `phase`.
     kind: &'static str,
     meaning: String,
     /// The rest of its row in the docs, the last column of which says what to do.

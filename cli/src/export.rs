@@ -97,7 +97,7 @@ impl Format {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// What to convert.
+    /// The run to convert.
     #[command(flatten)]
     pub source: Source,
     /// The format

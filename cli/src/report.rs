@@ -198,7 +198,7 @@ fn numbers(result: &TrialResult) -> Markup {
     }
 }
 
-/// What limited the throughput, each reason with what to do, and the thresholds.
+/// The limit of the throughput, each reason with what to do, and the thresholds.
 fn verdict(reading: &Reading, is_several: bool) -> Markup {
     let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
     let thresholds = match status {

@@ -56,10 +56,10 @@ impl fmt::Debug for ClientDriver {
     }
 }
 
-/// What tasks of the runtimes and calls of the shard share.
+/// Shared by tasks of the runtimes and calls of the shard.
 struct Shared {
     client: Client,
-    /// What new connections use.
+    /// Settings of new connections.
     setup: Mutex<Setup>,
     assembly: Arc<Assembly>,
     seats: Vec<Place>,
@@ -392,7 +392,7 @@ impl Shared {
         }
     }
 
-    /// What the load has used, once it has ended.
+    /// Usage of the load, once it has ended.
     fn usage(&self) -> Option<ClientUsage> {
         let measured = self.assembly.meter().usage()?;
         let version = lock(&self.setup).version.clone();

@@ -30,7 +30,7 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// What this process has used so far.
+/// Resources that this process has used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resources {
     /// Processor time in its own code, in nanoseconds.
@@ -40,7 +40,7 @@ pub struct Resources {
     pub context_switches: u64,
 }
 
-/// What this process has used so far, with the microsecond that the kernel reports.
+/// Reads what this process has used so far, with the microsecond resolution of the kernel.
 pub fn resources() -> Resources {
     // SAFETY: all zeros is a valid value of this struct of numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

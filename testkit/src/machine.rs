@@ -50,7 +50,7 @@ impl Watch {
         Self { before: times(), began: Instant::now(), canary: canary.map(Canary::start) }
     }
 
-    /// What was seen since the beginning.
+    /// Observations since the beginning.
     pub fn seen(&self) -> Seen {
         let (after, elapsed) = (times(), self.began.elapsed());
         let seen = Seen {
@@ -69,7 +69,7 @@ impl Watch {
     }
 }
 
-/// What a [`Watch`] saw.
+/// Observations of a [`Watch`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     elapsed: Duration,

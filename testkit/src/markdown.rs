@@ -103,7 +103,7 @@ pub fn runner(command: &str) -> Option<Runner> {
     }
 }
 
-/// What the links and pictures of a text lead to.
+/// Targets of a text's links and pictures.
 pub fn links(prose: &str) -> impl Iterator<Item = &str> {
     prose.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }

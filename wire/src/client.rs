@@ -1,10 +1,10 @@
-//! What a client library costs.
+//! The cost of a client library.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounded;
 
-/// What the process of a shard used for the load of a client library, from the start to the last outcome.
+/// Usage of a shard's process for the load of a client library, from the start to the last outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientUsage {

@@ -68,7 +68,7 @@ pub struct Snapshot {
     /// Connections made while measuring. None if connections have no lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<Churn>,
-    /// What a client library cost. None for the engine, and before the load has ended.
+    /// Cost of a client library. None for the engine, and before the load has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientUsage>,
     /// The load generator's measurements of itself.

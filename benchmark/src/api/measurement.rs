@@ -121,7 +121,7 @@ fn default_true() -> bool {
 /// The measurement of each shard, without a probe: that depends on other fields too.
 pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::Measurement {
     let capacity = spec.link_capacity.as_deref().and_then(|text| {
-        // What is no capacity at all, the schema's pattern has said.
+        // The schema's pattern rejects texts that are no capacity at all.
         let bits = bits_per_second(text)?;
         if (LEAST_BITS..=MOST_BITS).contains(&bits) {
             return Some(bits / 8);

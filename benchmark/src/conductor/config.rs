@@ -189,7 +189,7 @@ pub const GRACE_PERIOD: Duration = Duration::from_secs(30);
 /// Why a shard is [`ShardPresence::Queued`].
 pub const QUEUED: &str = "its Job is suspended, as by a queue that has not admitted it";
 
-/// What the user can change during the run.
+/// Settings that the user can change during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// Stop now and keep what was measured. One way.

@@ -60,7 +60,7 @@ pub struct Merged {
     pub cache: Option<MergedCache>,
     /// Connections made; none if they have no lifetime.
     pub churn: Option<MergedChurn>,
-    /// What the client cost; none for the engine.
+    /// Cost of the client; none for the engine.
     pub client: Option<MergedClient>,
     /// Succeeded requests over time.
     pub pace: Pace,

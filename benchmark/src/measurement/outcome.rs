@@ -55,7 +55,7 @@ impl Outcome {
         self.shards.iter().filter(|shard| shard.lost.is_some())
     }
 
-    /// What the shards measured, for those that told.
+    /// Measurements of the shards that reported any.
     pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
         self.shards.iter().filter_map(|shard| shard.snapshot.as_ref())
     }

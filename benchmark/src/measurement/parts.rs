@@ -27,7 +27,7 @@ pub struct Parts {
     pub churn: Option<MergedChurn>,
 }
 
-/// What a shard's row shows of its own histograms.
+/// Latencies in a shard's row, from its own histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnLatency {
     /// Of the response time.

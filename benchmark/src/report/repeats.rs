@@ -105,7 +105,7 @@ pub struct Together {
     measured: Measured,
     /// Percentiles of the spec, the same for each trial.
     percentiles: Vec<Quantile>,
-    /// What the client cost so far, and in how many requests.
+    /// Cost of the client so far, and its number of requests.
     cost: Option<(ClientResult, u64)>,
     /// Of each trial with caches its index, hits per second and invalidations per second.
     caches: Vec<Option<(u32, u64, u64)>>,
@@ -150,7 +150,7 @@ impl Together {
         set.add_to(&mut self.measured, requests, response_time)
     }
 
-    /// What the client cost per request.
+    /// Cost of the client per request.
     pub fn cost(&self) -> Option<ClientResult> {
         self.cost.as_ref().map(|(cost, _)| cost.clone())
     }

@@ -17,7 +17,7 @@ use crate::measurement::topology::MergedTopology;
 /// Requests before shares of processor time are judged: until then, the start of a worker decides them.
 const REQUIRED: u64 = 1_000;
 
-/// What a running measurement has counted.
+/// Counts of a running measurement.
 #[derive(Debug)]
 pub(crate) struct SoFar<'a> {
     pub tally: &'a Tally,

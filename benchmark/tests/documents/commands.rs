@@ -1,4 +1,4 @@
-//! What the commands in the documents name. The tests of `kubectl-redisbench` parse its own command lines.
+//! Names in the commands of the documents. The tests of `kubectl-redisbench` parse its own command lines.
 
 use redisbench_testkit::documents::{read, root};
 use redisbench_testkit::markdown::{commands, pages, parts, runner};

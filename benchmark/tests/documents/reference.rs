@@ -58,7 +58,7 @@ fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-/// What a list has, or else the schema itself.
+/// The schema of a list's entries, or else the schema itself.
 fn entry(schema: &Value) -> &Value {
     schema.get("items").unwrap_or(schema)
 }

@@ -100,10 +100,10 @@ pub struct AbortArguments {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// What to compare with: a finished benchmark, a file with one, as `result -o json` prints it, or a directory of
+    /// The run to compare with: a finished benchmark, a file with one, as `result -o json` prints it, or a directory of
     /// `local --output-dir`
     pub baseline: String,
-    /// What to compare: like BASELINE
+    /// The run to compare: like BASELINE
     #[arg(value_name = "NAME")]
     pub subject: String,
     /// Accept a slowdown of up to PERCENT, such as between two machines of a CI service: exit with 4 only if the whole interval is

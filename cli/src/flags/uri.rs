@@ -16,7 +16,7 @@ pub struct Uri {
 
 impl Uri {
     /// # Errors
-    /// What is wrong, without the text itself.
+    /// Names the problem, without the text itself.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let tls = match scheme {

@@ -43,7 +43,7 @@ pub enum End {
     Left,
 }
 
-/// What the first interrupt does.
+/// The effect of the first interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInterrupt {
     /// Asks whether to abort the benchmark. The second one stops following.

@@ -45,7 +45,7 @@ fn dots(cell: &Cell) -> Option<u32> {
     u32::from(symbol).checked_sub(u32::from(BRAILLE)).filter(|dots| *dots < 256)
 }
 
-/// What cells that are drawn together have in common.
+/// The look that cells must share to be drawn together.
 fn look(cell: &Cell) -> (Color, Modifier, bool) {
     (cell.fg, cell.modifier, dots(cell).is_some())
 }

@@ -1,4 +1,4 @@
-//! What was kept of a finished benchmark, and the documents that hold it.
+//! The kept results of a finished benchmark, and the documents that hold them.
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::report::measurement::{self, HistogramSet, Histograms, Measurement};

@@ -7,7 +7,7 @@ use super::grid::{Cell, Grid};
 use super::latencies::latency_rows;
 use super::paint::Style;
 
-/// What clients cost, each with its setting, if there are any.
+/// Costs of clients, each with its setting, if there are any.
 pub fn clients<'a>(found: impl IntoIterator<Item = (String, &'a ClientResult)>) -> Option<Grid> {
     let found: Vec<_> = found.into_iter().collect();
     let has = |of: fn(&ClientResult) -> Option<u64>| found.iter().any(|(_, client)| of(client).is_some());

@@ -191,7 +191,7 @@ pub fn bracket(found: &SearchResult) -> Grid {
     grid
 }
 
-/// What else to know about the result.
+/// Notes on the result.
 pub fn notes(found: &SearchResult) -> Vec<String> {
     let mut notes = Vec::new();
     if found.contradicted > 0 {

@@ -204,7 +204,7 @@ pub fn operations_grid(cells: &[CellResult]) -> Option<Grid> {
     any.then_some(grid)
 }
 
-/// What the client of each cell cost.
+/// Costs of each cell's client.
 pub fn costs_grid(cells: &[CellResult]) -> Option<Grid> {
     extras::clients(cells.iter().filter_map(|cell| {
         let cost = cell.cost.as_ref()?;

@@ -1,4 +1,4 @@
-//! What to do about a verdict.
+//! Advice about a verdict.
 
 use redisbench_benchmark::api::status::{LimitedBy, ReasonKind, VerdictValue};
 
@@ -10,7 +10,7 @@ pub fn meaning(value: VerdictValue) -> &'static str {
     }
 }
 
-/// What to do about a reason.
+/// Advice about a reason.
 pub fn about(reason: ReasonKind) -> &'static str {
     match reason {
         ReasonKind::ShardLost => "Fix the cause in the message, and run the benchmark again.",
@@ -53,7 +53,7 @@ pub fn about(reason: ReasonKind) -> &'static str {
     }
 }
 
-/// What to do to get more throughput.
+/// Advice on getting more throughput.
 pub fn next(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Rate => "The target may do more: raise the rate, or let a search find the highest one.",

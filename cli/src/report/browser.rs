@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::page;
 use super::sample::{SMALL, Size, reading};
 
-/// What the page looks like from inside. It runs in a copy of the page without its policy against programs.
+/// Measures the page from inside. It runs in a copy of the page without its policy against programs.
 const PROBE: &str = r##"<script>addEventListener("load", () => {
   const plots = [...document.querySelectorAll("svg.plot")].map(svg => {
     const box = element => element.getBoundingClientRect();

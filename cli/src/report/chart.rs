@@ -30,7 +30,7 @@ const MESH: RGBColor = RGBColor(0xD8, 0xD8, 0xDC);
 /// The opacity of a band, below which its lines stay visible.
 const BAND: f64 = 0.22;
 
-/// What a mark stands for. Each has a colour and a dash pattern, so colour is never the only sign.
+/// The meaning of a mark. Each has a colour and a dash pattern, so colour is never the only sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     First,
@@ -272,7 +272,7 @@ pub struct Frame {
 pub struct Chart {
     pub id: String,
     pub title: String,
-    /// What it shows, for those who do not see it too.
+    /// Describes it for those who do not see it too.
     pub description: String,
     pub x: Axis,
     pub y: Axis,

@@ -254,7 +254,7 @@ fn curves(measurements: &[Measurement], lines: &[TrialLine]) -> Result<Option<Ch
     }))
 }
 
-/// What sets a cell apart.
+/// The name of a cell, from the settings that set it apart.
 pub fn name(line: &TrialLine) -> String {
     let names = line.setting.parts(None, trials::last_step);
     if names.is_empty() { format!("cell {}", line.cell + 1) } else { names.join(", ") }

@@ -7,7 +7,7 @@ use super::*;
 
 /// The limit of a report.
 const BYTES: usize = 2_000_000;
-/// What thousands of shards may add to it: a point of a plot each, and the rows of a table that has at most 100.
+/// The most that thousands of shards may add to it: a point of a plot each, and the rows of a table that has at most 100.
 const SHARDS: usize = 200_000;
 
 const HOSTILE: &str = "</style></title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;";

@@ -149,7 +149,7 @@ fn find(tool: &Tool, name: &str) -> Result<&'static Row, Problem> {
     }
 }
 
-/// What to do about the unknown option `name`. Only long names can be misspelt.
+/// Advice about the unknown option `name`. Only long names can be misspelt.
 fn instead(tool: &Tool, name: &str) -> String {
     let names = tool.tables.iter().copied().flatten().flat_map(|row| row.names.iter().copied());
     let long: Vec<&str> = names.filter_map(|known| known.strip_prefix("--")).collect();
@@ -159,7 +159,7 @@ fn instead(tool: &Tool, name: &str) -> String {
     }
 }
 
-/// What all tools have in common: the target, its credentials and TLS, and processors.
+/// Parts common to all tools: the target, its credentials and TLS, and processors.
 impl Given {
     /// The target as flags of this program.
     pub fn target(&self) -> Result<TargetFlags, Problem> {

@@ -9,7 +9,7 @@ pub struct Row {
     pub meaning: Meaning,
 }
 
-/// What an option becomes.
+/// The translation of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
     /// A whole number at this path below the spec.
@@ -153,7 +153,7 @@ pub const REDIS: &[Row] = &[
     flag(&["--version", "-v"], Without("see kubectl redisbench --version")),
 ];
 
-/// What valkey-benchmark 9.1 has in addition.
+/// Additional options of valkey-benchmark 9.1.
 pub const VALKEY: &[Row] = &[
     part(&["--duration"], "30", Part::Duration),
     row(&["--warmup"], "4", Seconds("load/warmup")),

@@ -27,7 +27,7 @@ fn rows(tool: &Tool) -> impl Iterator<Item = &'static Row> {
     tool.tables.iter().copied().flatten()
 }
 
-/// What the option of `row` needs beside it: in both lines, and only in that with the option.
+/// Options that the option of `row` needs beside it: in both lines, and only in that with the option.
 fn company(row: &Row) -> (&'static str, &'static str) {
     match row.meaning {
         Meaning::Part(Part::User) => ("", "-a x"),

@@ -11,7 +11,7 @@ use crate::support::program;
 /// Environment variables, an option, and whether there are colours.
 type Case = (&'static [(&'static str, &'static str)], &'static str, bool);
 
-/// What the program prints with these arguments and environment variables.
+/// Output of the program with these arguments and environment variables.
 fn on_a_terminal(arguments: &str, environment: &[(&str, &str)]) -> String {
     let command = format!("stty cols 40 rows 10; {} {arguments}", program().display());
     let mut script = Command::new("script");

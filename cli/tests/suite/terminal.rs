@@ -80,7 +80,7 @@ impl Terminal {
 fn assert_given_back(text: &str) {
     assert!(text.contains(TAKES) && text.contains(SHOWS_CURSOR), "{text}");
     assert!(text.rfind(GIVES_BACK) > text.rfind(TAKES), "{text}");
-    // What `stty -g` prints.
+    // Settings as `stty -g` prints them.
     let settings: Vec<&str> = text.split_whitespace().filter(|word| word.matches(':').count() > 20).collect();
     assert!(settings.len() == 2 && settings[0] == settings[1], "{settings:?} in\n{text}");
 }

@@ -1,4 +1,4 @@
-//! What a library needs to connect.
+//! Settings with which a library connects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use redisbench_wire::plan::{Client, Library, Operation, Part, Protocol, ReadFrom
 
 use crate::drivers::Socket;
 
-/// What a library needs to connect.
+/// Settings with which a library connects.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub client: Client,

@@ -58,7 +58,7 @@ async fn a_driver_makes_the_calls_of_several_trials() {
     assert_eq!((seen.calls, seen.checksums), (4_000, most));
 }
 
-/// What is due while the server stands still waits for it, whatever the driver's times are.
+/// Requests that are due while the server stands still wait for it, whatever the driver's times are.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_loop_counts_from_the_due_time() {
     const DUE: u64 = 250;

@@ -154,7 +154,7 @@ fn unix_offset() -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).saturating_sub(monotonic_nanoseconds())
 }
 
-/// What all spans of an attempt have in common.
+/// Attributes common to all spans of an attempt.
 #[derive(Debug)]
 struct Source {
     run: String,

@@ -124,7 +124,7 @@ impl fmt::Debug for Login {
 pub struct Access {
     /// The first commands of every connection.
     pub handshake: Handshake,
-    /// What it logs in with.
+    /// Credentials of every connection.
     pub login: Option<Login>,
     /// TLS settings, if the servers use TLS.
     pub tls: Option<Tls>,

@@ -1,4 +1,4 @@
-//! What the snapshots of every driver consist of besides its workers' reports: their numbers, the machine, and changes of the topology.
+//! Parts of every driver's snapshots besides its workers' reports: their numbers, the machine, and changes of the topology.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What the workers of an engine share.
+//! State shared by the workers of an engine.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

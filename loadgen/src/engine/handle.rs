@@ -170,7 +170,7 @@ impl Engine {
         Ok(Snapshot { client: self.usage(), ..snapshot })
     }
 
-    /// What the load has used, if the engine is a client under test.
+    /// Usage of the load, if the engine is a client under test.
     fn usage(&self) -> Option<ClientUsage> {
         let plan = self.assembly.plan();
         plan.client.as_ref()?;

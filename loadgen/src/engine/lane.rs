@@ -35,7 +35,7 @@ pub struct Call {
     load: u64,
 }
 
-/// What a caller does next.
+/// The next step of a caller.
 #[derive(Debug)]
 pub enum Next {
     /// Sends a request.
@@ -152,7 +152,7 @@ impl Lane {
         self.load.stage == Stage::Done
     }
 
-    /// What a caller that is free does next.
+    /// Returns the next step of a free caller.
     pub fn next(&mut self, now: u64) -> Next {
         self.recording.come_to(now);
         self.load.woke(now);

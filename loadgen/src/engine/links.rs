@@ -2,7 +2,7 @@
 
 use redisbench_wire::snapshot::Sending;
 
-/// What a load knows of the connections that carry its requests.
+/// The view that a load has of the connections that carry its requests.
 pub(super) trait Links {
     /// Connections to servers of the target.
     fn usable(&self) -> usize;

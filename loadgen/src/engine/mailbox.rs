@@ -49,7 +49,7 @@ pub(super) struct Asked {
     /// The first second to report.
     pub from: u32,
     pub answer: oneshot::Sender<Box<WorkerReport>>,
-    /// What was copied so far, and the stage of the load when that began.
+    /// The copy so far, and the stage of the load when it began.
     pub begun: Option<(Draft, WorkerReport, Stage)>,
 }
 

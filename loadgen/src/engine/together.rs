@@ -1,4 +1,4 @@
-//! What the workers of one load share.
+//! State shared by the workers of one load.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 

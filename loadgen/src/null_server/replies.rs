@@ -123,7 +123,7 @@ impl Want {
     }
 }
 
-/// What the server reports about itself.
+/// Facts that the server reports about itself.
 #[derive(Clone, Debug)]
 pub(super) struct Knowledge {
     /// One address per node.

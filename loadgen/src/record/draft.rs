@@ -10,7 +10,7 @@ use super::{OperationRecord, Recording};
 /// The most that a slice copies before it ends, in buckets: some 30 µs. One operation with many latencies may exceed it.
 const SLICE: usize = 1 << 14;
 
-/// What it costs to copy an operation's or a node's part of a second, in buckets.
+/// Cost of copying an operation's or a node's part of a second, in buckets.
 const PART: usize = 200;
 
 /// A coarse bucket spans this many buckets at most.

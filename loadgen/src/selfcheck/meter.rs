@@ -19,10 +19,10 @@ pub struct Meter {
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     process: Process,
-    /// What it had used at the start. `None` if the kernel does not report it.
+    /// Its usage at the start. `None` if the kernel does not report it.
     before: Option<Resources>,
     has_ended: bool,
-    /// What it had used at the end, and its most resident memory in bytes.
+    /// Its usage at the end, and its most resident memory in bytes.
     after: Option<(Resources, u64)>,
 }
 
@@ -63,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// What the attempt has used. `None` before its end, or if the kernel does not report it.
+    /// Usage of the attempt. `None` before its end, or if the kernel does not report it.
     pub fn usage(&self) -> Option<ClientUsage> {
         let Marks { before, after, .. } = *self.marks();
         let (before, (after, peak_bytes)) = before.zip(after)?;

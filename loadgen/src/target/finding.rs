@@ -1,4 +1,4 @@
-//! What a look at the target finds.
+//! The findings of a look at the target.
 
 use redisbench_wire::ShardFailure;
 

@@ -32,7 +32,7 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
     let address = server(answer.to_vec());
     let mut plan = plan();
     plan.pipeline = 2;
-    // What fits into the first connections: a busy machine may send nothing within a short time.
+    // As many as fit into the first connections: a busy machine may send nothing within a short time.
     plan.bound = Bound::Requests { count: 4, max_nanoseconds: 20 * SECOND };
     let mut bench = Bench::new(plan, Topology::of(&[address]), 1);
     let snapshot = bench.run().await;

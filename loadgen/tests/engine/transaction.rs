@@ -143,7 +143,7 @@ async fn a_write_waits_for_its_replicas() {
     wait_until("the replica is in step", in_step);
     for (replicas, transaction) in [(1, false), (2, false), (2, true)] {
         server.reset_statistics();
-        // What has no replica times out after 50 ms; on a busy machine a replica that answers may take longer than that.
+        // Without a replica, WAIT times out after 50 ms; on a busy machine a replica that answers may take longer than that.
         let mut plan = waiting(replicas, if replicas == 1 { 10_000 } else { 50 });
         plan.workload_mut().options.transaction = transaction.then_some(Transaction { size: 2, shared_keys: false });
         let snapshot = run(plan, standalone(&server), 1).await;

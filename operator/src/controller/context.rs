@@ -1,4 +1,4 @@
-//! What every reconciliation needs: settings, clients, caches and tasks.
+//! The context of every reconciliation: settings, clients, caches and tasks.
 
 use std::collections::HashSet;
 use std::sync::Arc;

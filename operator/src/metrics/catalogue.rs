@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::MetricType;
 
-/// What a series describes, which determines its first labels.
+/// The subject of a series, which determines its first labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     Operator,

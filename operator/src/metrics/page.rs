@@ -51,7 +51,7 @@ impl From<Arc<Buckets>> for Value {
     }
 }
 
-/// What some series describe.
+/// The subject of some series.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub of: Of,

@@ -63,7 +63,7 @@ pub enum Cut {
     Reset,
 }
 
-/// What decides which faults are possible in a run.
+/// Properties of a run that decide which faults are possible.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
     pub redis: Redis,

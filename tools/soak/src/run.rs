@@ -176,7 +176,7 @@ fn count(scenario: &Scenario, servers: &mut [Server]) -> Calls {
     Calls { at_least, at_most: known.then_some(at_least) }
 }
 
-/// What `look` still finds after the timeout for killed processes. The kernel closes a process' sockets last.
+/// Returns what `look` still finds after the timeout for killed processes. The kernel closes a process' sockets last.
 fn left<T>(look: impl Fn() -> Vec<T>) -> Vec<T> {
     let until = Instant::now() + GONE;
     loop {

@@ -49,7 +49,7 @@ enum Fault {
     Open,
 }
 
-/// What becomes of a command.
+/// The use of a recorded command.
 enum Use {
     Send,
     LeaveOut,
@@ -62,7 +62,7 @@ impl Recorded {
     /// and those that only concern their connection, such as AUTH and MULTI, are left out.
     ///
     /// # Errors
-    /// What is wrong with which line, without its arguments: these may be secret.
+    /// Names the line and its problem, without its arguments: these may be secret.
     pub fn of_monitor(text: &[u8], now: u64) -> Result<Self, String> {
         parse(text, now)
     }
@@ -241,7 +241,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |sum, byte| Some(sum * 16 + digit(byte)?)).and_then(|sum| u8::try_from(sum).ok())
 }
 
-/// What is before and after the first `separator`.
+/// The parts before and after the first `separator`.
 fn split<'a>(text: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = text.windows(separator.len()).position(|window| window == separator)?;
     Some((&text[..at], &text[at + separator.len()..]))

@@ -11,9 +11,9 @@ pub(super) struct Rule {
     pub(super) at: &'static str,
     /// Path below `at` of the field that the message is about; empty for `at` itself.
     pub(super) field: String,
-    /// What a valid object meets.
+    /// CEL that is true of a valid object.
     pub(super) condition: String,
-    /// What is wrong with the field, and how to fix it, with a `%s` for each of `values`.
+    /// The problem with the field, and how to fix it, with a `%s` for each of `values`.
     pub(super) message: String,
     /// CEL of the values that the message shows, all of one type. The API server must be able to bound its cost, which excludes `join`.
     pub(super) values: Vec<String>,

@@ -14,7 +14,7 @@ use super::verdict::VerdictValue;
 pub struct CellResult {
     /// The cell, from 0, as in `trials`.
     pub cell: u32,
-    /// What sets it apart.
+    /// The setting that sets it apart.
     #[serde(flatten)]
     pub setting: Setting,
     /// The indices of its trials that were measured to the end. All of them count, whatever their verdict.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a client cost, from the start to the last reply, warm-up included. Processor time is that of whole shards: library and callers,
+/// Cost of a client, from the start to the last reply, warm-up included. Processor time is that of whole shards: library and callers,
 /// whose own part a client of type `Null` shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

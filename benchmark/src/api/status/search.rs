@@ -87,7 +87,7 @@ pub struct CellSearch {
     /// The repeat of its cell, from 0. Not set if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// What sets it apart.
+    /// The setting that sets it apart.
     #[serde(flatten)]
     pub setting: Setting,
     /// The number of its finished steps.

@@ -1,4 +1,4 @@
-//! What sets trials and cells apart from each other.
+//! Settings that set trials and cells apart from each other.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// What a comparison compares: the client if there are several, otherwise the target.
+    /// The subject of a comparison: the client if there are several, otherwise the target.
     pub fn subject(&self) -> Option<&str> {
         self.client.as_deref().or(self.target.as_deref())
     }

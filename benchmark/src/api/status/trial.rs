@@ -36,7 +36,7 @@ pub struct TrialStatus {
 pub struct TrialLine {
     /// The index, from 0.
     pub index: u32,
-    /// What sets it apart.
+    /// The setting that sets it apart.
     #[serde(flatten)]
     pub setting: Setting,
     /// True in the first block of a comparison, in which caches and processors may have been cold.

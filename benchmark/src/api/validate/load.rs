@@ -117,7 +117,7 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound
     if let Some(duration) = &load.duration {
         return timed(durations.between("duration", duration, SECOND, LONGEST));
     }
-    // What is wrong with a stage by itself is said already.
+    // Problems of a single stage were reported before.
     let stages = check_stages(load, &mut Vec::new());
     if stages.is_empty() {
         return timed(LONGEST);

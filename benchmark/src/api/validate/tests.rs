@@ -385,7 +385,7 @@ proptest! {
     fn no_spec_makes_it_panic(spec in any_of(&crd::schema()["properties"]["spec"]), name in "[a-z.-]{0,50}") {
         let read = read(&json!({"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "metadata": {}, "spec": spec}));
         if let Ok(spec) = serde_json::from_value::<RedisBenchmarkSpec>(spec) {
-            // What the operator judges, it judges at least as strictly as the file is read.
+            // The operator is at least as strict as the reading of the file.
             let judged = validate(&spec, &name);
             prop_assert!(read.is_ok() || judged.is_err());
         }

@@ -23,7 +23,7 @@ pub(super) fn check_transaction(
     for (index, operation) in operations.iter().enumerate().filter(|_| slotted && size > 1) {
         let own = spec.workload.operations.get(index).and_then(|operation| operation.keys.as_ref());
         let own = own.map(|own| own.over(&spec.workload.keys));
-        // What is wrong with their number was said before.
+        // A wrong number of keys was reported before.
         let keys = script::keys(&operation.arguments).unwrap_or_default();
         if !placeholder::stays_in_a_slot(keys, own.as_ref().unwrap_or(&spec.workload.keys), shared_keys) {
             let field = format!("spec.workload.operations[{index}].command");

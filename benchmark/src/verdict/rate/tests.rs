@@ -162,6 +162,6 @@ fn a_backlog_that_grows_in_a_stage_is_told_with_its_name() {
         stage lasts";
     assert!(message.starts_with(begin) && message.ends_with("lower the rate (load.stages)"), "{message}");
     assert_eq!(reasons(&with_a_peak(8, 2, 0)), [], "too short for a stage that is not the last");
-    // What the peak left in the queue was sent in the last stage, so these requests waited for something else.
+    // Requests that the peak left in the queue were sent in the last stage, so these waited for something else.
     assert_eq!(reasons(&with_a_peak(12, 2, 10)), [ReasonKind::Backlog, ReasonKind::Errors]);
 }

@@ -1,6 +1,6 @@
 //! A hash table of fixed size, which drops entries that were not used for long (CLOCK). It never allocates after it was made.
 
-/// What a cache knows of a key.
+/// The state of a key in a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Hash of key and operation; 0 in a free place.

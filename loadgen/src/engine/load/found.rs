@@ -1,4 +1,4 @@
-//! What a worker observed of itself.
+//! A worker's observations of itself.
 
 use redisbench_wire::snapshot::Sending;
 

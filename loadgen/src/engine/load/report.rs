@@ -1,4 +1,4 @@
-//! What a load reports of itself.
+//! A load's report of itself.
 
 use redisbench_wire::snapshot::{Stage, Window};
 

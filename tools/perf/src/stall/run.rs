@@ -1,4 +1,4 @@
-//! What one generator's run gave.
+//! The result of one generator's run.
 
 use super::drain::Drain;
 use super::generators::{Generator, Reported};

@@ -35,7 +35,7 @@ fn seen(count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
     at(true, count, job, pods)
 }
 
-/// What is seen before or after the start, of whole pods and of stripped ones.
+/// The shards seen before or after the start, which whole pods and stripped ones must agree on.
 fn at(started: bool, count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
     let of = |pods: Vec<Pod>| presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), started);
     let seen = of(pods.iter().map(whole).collect());

@@ -16,7 +16,7 @@ const LISTED: usize = 5;
 
 const METRICS: [&str; 6] = ["Throughput", "MeanResponseTime", "P50", "P99", "P999", "CpuPerRequest"];
 
-/// What is counted.
+/// The property that is counted.
 type Property = fn(&Comparison) -> bool;
 
 /// Comparisons with a property, of all.
