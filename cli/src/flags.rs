@@ -1,7 +1,7 @@
 //! A benchmark from flags, with the names that redis-cli and redis-benchmark use.
 
+pub mod preset_names;
 pub mod target;
-pub mod tests_by_name;
 mod uri;
 
 use clap::Args;
@@ -86,8 +86,8 @@ impl Flags {
                 draft.set("load/duration", DURATION);
             }
         } else {
-            let (tests, remarks) = tests_by_name::presets(&self.tests);
-            if tests_by_name::consume(&tests) {
+            let (tests, remarks) = preset_names::presets(&self.tests);
+            if preset_names::consume(&tests) {
                 draft.set_default("load/warmup", "0s");
             }
             draft.set("workload/preset", tests);

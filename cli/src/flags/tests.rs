@@ -133,7 +133,7 @@ proptest! {
         keys in 1_u64..1_000_000,
         bytes in 1_u32..10_000,
         cluster: bool,
-        test in proptest::option::of(proptest::sample::select(tests_by_name::all().collect::<Vec<_>>())),
+        test in proptest::option::of(proptest::sample::select(preset_names::all().collect::<Vec<_>>())),
         explained: bool,
     ) {
         let target = TargetFlags { cluster, ..TargetFlags::default() };

@@ -7,7 +7,7 @@ use super::command::{self, Names, Sequence};
 use super::given::Given;
 use super::tables::Part;
 use crate::draft::Draft;
-use crate::flags::{REQUESTS_OF_TESTS, tests_by_name};
+use crate::flags::{REQUESTS_OF_TESTS, preset_names};
 use crate::manifest::Problem;
 
 const RANDOM: &str = "__rand_int__";
@@ -100,7 +100,7 @@ fn length(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
 fn tests(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     let asked: Vec<String> = match given.value(Part::Tests) {
         Some(names) => names.split(',').map(str::to_owned).collect(),
-        None => std::iter::once("ping".to_owned()).chain(tests_by_name::all().skip(1)).collect(),
+        None => std::iter::once("ping".to_owned()).chain(preset_names::all().skip(1)).collect(),
     };
     let (without, asked): (Vec<_>, Vec<_>) = asked.into_iter().partition(|name| NO_PRESETS.contains(&name.as_str()));
     for name in without {
@@ -110,7 +110,7 @@ fn tests(given: &Given, draft: &mut Draft) -> Result<(), Problem> {
     if asked.is_empty() {
         return Err(given.wrong(Part::Tests, "at least one test with a counterpart, such as get"));
     }
-    let (presets, remarks) = tests_by_name::presets(&asked);
+    let (presets, remarks) = preset_names::presets(&asked);
     draft.set("workload/preset", presets);
     draft.remarks.extend(remarks);
     Ok(())
