@@ -57,7 +57,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
             merged.errors.first().map(|error| format!("{}: {}", error.kind, error.first_message)),
         ),
         unavailable(spec, merged),
-        servers::topology_changed(&merged.topology, merged.pace.window_nanoseconds),
+        servers::topology_changed(&merged.topology, merged.throughput.window_nanoseconds),
         overflow(merged),
         generator::cpu(outcome, merged),
         generator::late(outcome, merged),
@@ -259,8 +259,8 @@ fn waited_for(tally: &Tally) -> String {
 /// In an open loop, requests wait and their response times show the outage; a closed loop does not even make them.
 fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;
-    let longest = topology.outages_within(merged.pace.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
-    let share = topology.unavailable(merged.pace.window_nanoseconds);
+    let longest = topology.outages_within(merged.throughput.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
+    let share = topology.unavailable(merged.throughput.window_nanoseconds);
     let hidden = spec.plan.load == Load::ClosedLoop && share > ERRORS_INVALID;
     let (slots, of_all) = match longest.slots {
         _ if !topology.slotted => (String::new(), ""),

@@ -63,7 +63,7 @@ pub struct Merged {
     /// Cost of the client; none for the engine.
     pub client: Option<MergedClient>,
     /// Succeeded requests over time.
-    pub pace: Pace,
+    pub throughput: Throughput,
     /// The target's servers, and their changes and outages.
     pub topology: MergedTopology,
     /// Statistics from the servers; none if they were not asked.
@@ -73,7 +73,7 @@ pub struct Merged {
 impl Merged {
     /// Returns whether requests had due times: those of a rate, or recorded ones.
     pub(crate) fn has_due_times(&self) -> bool {
-        self.pace.target.is_some() || self.lateness.is_some()
+        self.throughput.target.is_some() || self.lateness.is_some()
     }
 }
 
@@ -136,7 +136,7 @@ pub struct MergedClient {
 
 /// Succeeded requests over the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct Throughput {
     /// Length of the common window.
     pub window_nanoseconds: u64,
     /// Requests per second over the window.
@@ -178,9 +178,9 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
         (0..plan.shards).zip(&outcome.shards).map(|(index, shard)| unknown(plan, &streams, index, shard)).collect();
     total.unknown = sum(unknown.iter().copied());
     let response = crate::measurement::latencies::round(total.response.mean());
-    let mut pace = pace(&snapshots, rate.as_ref(), response);
+    let mut throughput = throughput(&snapshots, rate.as_ref(), response);
     if let Some(cache) = &cache {
-        pace.due = pace.due.map(|due| without_hits(due, total.tally.scheduled, cache.counts.hits));
+        throughput.due = throughput.due.map(|due| without_hits(due, total.tally.scheduled, cache.counts.hits));
     }
     Ok(Some(Merged {
         total,
@@ -197,7 +197,7 @@ pub fn merge(plan: &TrialPlan, outcome: &Outcome) -> Result<Option<Merged>, Hist
         churn,
         client: client(&snapshots),
         servers: snapshots.iter().find_map(|snapshot| snapshot.servers.clone()),
-        pace,
+        throughput,
         topology: topology::merge(plan, &snapshots),
     }))
 }
@@ -332,7 +332,7 @@ fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
 
 /// Completions in the common window, from whole points of the series. Live snapshots of lost shards have no series: window and rate are
 /// those of the other shards, unless there are none. `response` is the mean response time.
-fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> Pace {
+fn throughput(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> Throughput {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -364,7 +364,7 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -
     let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
     let seconds: Vec<u64> =
         seconds.map(|count| per_second(count, interval.saturating_mul(per_whole_second as u64))).collect();
-    Pace {
+    Throughput {
         window_nanoseconds: window,
         mean,
         slowest: seconds.iter().copied().min().unwrap_or(mean),

@@ -236,7 +236,7 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
         start_skew_microseconds: micros(outcome.start_skew),
         clock_uncertainty_microseconds: micros(outcome.clock_uncertainty),
         warmup_milliseconds: merged.topology.measured_from / 1_000_000,
-        common_window_milliseconds: merged.pace.window_nanoseconds / 1_000_000,
+        common_window_milliseconds: merged.throughput.window_nanoseconds / 1_000_000,
     }
 }
 
@@ -248,10 +248,10 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         load: Some(load(&spec.plan)),
         requests: requests(tally, merged.total.unknown, size),
         throughput: Throughput {
-            target_per_second: merged.pace.target,
-            achieved_per_second: merged.pace.mean,
-            min_per_second: merged.pace.slowest,
-            max_per_second: merged.pace.fastest,
+            target_per_second: merged.throughput.target,
+            achieved_per_second: merged.throughput.mean,
+            min_per_second: merged.throughput.slowest,
+            max_per_second: merged.throughput.fastest,
         },
         bandwidth: bandwidth(
             outcome,

@@ -163,18 +163,18 @@ fn searched<'m>(spec: &Validated, merged: &'m Merged) -> Cow<'m, Requests> {
 }
 
 fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> Measured {
-    let (searched, pace) = (searched(spec, merged), &merged.pace);
+    let (searched, throughput) = (searched(spec, merged), &merged.throughput);
     let tally = &searched.tally;
     let failed = tally.errors.saturating_add(tally.unsent);
-    let target = pace.target.unwrap_or(trial.rate);
+    let target = throughput.target.unwrap_or(trial.rate);
     // A request at the window's edge, the first round trip, and chance in Poisson arrivals do not count as missed. Operations with a rate
     // of their own do not make up for failed requests of the others.
     let met = verdict::rate_is_met(spec, merged) && verdict::have_succeeded(&searched);
     let achieved = match &searched {
-        _ if met => target.max(pace.mean),
-        Cow::Borrowed(_) => pace.mean,
+        _ if met => target.max(throughput.mean),
+        Cow::Borrowed(_) => throughput.mean,
         // Completions over time are those of all operations.
-        Cow::Owned(_) => pace.mean.min(part_of(target, tally.succeeded, tally.scheduled)),
+        Cow::Owned(_) => throughput.mean.min(part_of(target, tally.succeeded, tally.scheduled)),
     };
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
@@ -192,7 +192,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         // All connections are closed between two trials.
         in_flight_before: 0,
         discarded: Duration::from_nanos(spec.plan.warmup_nanoseconds),
-        measured: Duration::from_nanos(pace.window_nanoseconds),
+        measured: Duration::from_nanos(throughput.window_nanoseconds),
         scheduled: tally.scheduled,
         failed,
         scheduled_per_second: target as f64,

@@ -33,7 +33,7 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
         || generator::stood_still(outcome, merged);
     // After a load that drifted, a probe cannot be compared with the load's mean.
     let steady = steadiness::unsteady(spec, outcome, merged).is_none();
-    !told && steady && merged.pace.mean > 0 && !failures_explain(merged)
+    !told && steady && merged.throughput.mean > 0 && !failures_explain(merged)
 }
 
 /// Returns whether the target had failures that a probe would worsen and not explain: an outage, more failed requests than a valid result
@@ -42,12 +42,12 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
 fn failures_explain(merged: &Merged) -> bool {
     let tally = &merged.total.tally;
     let failed = tally.errors.saturating_add(tally.unsent_not_connected);
-    let wanted = |target: u64| u128::from(target) * u128::from(merged.pace.window_nanoseconds) / SECOND;
+    let wanted = |target: u64| u128::from(target) * u128::from(merged.throughput.window_nanoseconds) / SECOND;
     let ended = u128::from(tally.succeeded.saturating_add(failed));
     !merged.topology.outages.is_empty()
         || u128::from(failed) * u128::from(WHOLE) > u128::from(tally.scheduled) * u128::from(ERRORS_INVALID)
         || merged
-            .pace
+            .throughput
             .target
             .is_some_and(|target| failed > 0 && ended * u128::from(WHOLE) >= wanted(target) * u128::from(RATE_MET))
 }

@@ -30,14 +30,14 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     let latency =
         probes.iter().map(|probe| u128::from(probe.mean_nanoseconds) * u128::from(probe.succeeded)).sum::<u128>()
             / succeeded.max(1);
-    let target = u128::from(merged.pace.target.unwrap_or(u64::MAX));
+    let target = u128::from(merged.throughput.target.unwrap_or(u64::MAX));
     if rate * u128::from(WHOLE) >= target * u128::from(RATE_MET) {
         return None;
     }
     // Requests of an open loop also wait for a connection; the probe's latencies are measured from the send.
     let before = merged.total.service.as_ref().unwrap_or(&merged.total.response);
     let before = u128::from(latencies::round(before.mean()));
-    let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));
+    let throughput = rate * 100 / u128::from(merged.throughput.mean.max(1));
     let latency = latency * 100 / before.max(1);
     if throughput <= FALLEN && latency > SHORTER {
         return Some((LimitedBy::Connections, None));

@@ -26,8 +26,8 @@ const SECOND: u64 = 1_000_000_000;
 /// Poisson arrivals miss their mean by chance: a deficit within 5 standard deviations is not a miss. One deviation is the square root of
 /// the expected number.
 pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
-    let Some(due) = merged.pace.due else { return false };
-    have_succeeded(&merged.total) && reaches(merged.pace.completed, due, chance(spec, due))
+    let Some(due) = merged.throughput.due else { return false };
+    have_succeeded(&merged.total) && reaches(merged.throughput.completed, due, chance(spec, due))
 }
 
 /// True if a recording asked for no more than there was. Its rate is unknown, but nearly all requests were sent at their due times and
@@ -37,7 +37,7 @@ pub(super) fn has_kept_pace(spec: &Validated, outcome: &Outcome, merged: &Merged
     let tally = &merged.total.tally;
     let response = u128::from(latencies::round(merged.total.response.mean()));
     let in_flight =
-        response * u128::from(WHOLE) <= u128::from(merged.pace.window_nanoseconds) * u128::from(WHOLE - RATE_MET);
+        response * u128::from(WHOLE) <= u128::from(merged.throughput.window_nanoseconds) * u128::from(WHOLE - RATE_MET);
     matches!(spec.plan.load, Load::Recorded { .. })
         && outcome.lost().next().is_none()
         && have_succeeded(&merged.total)
@@ -67,7 +67,7 @@ fn reaches(part: u64, whole: u64, chance: u64) -> bool {
 }
 
 pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    let target = merged.pace.target?;
+    let target = merged.throughput.target?;
     if is_met(spec, merged) {
         return None;
     }
@@ -77,7 +77,7 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     });
     let message = format!(
         "achieved {} of the {} requested{growth}; lower the rate, or find what limits the target or the shards",
-        human::rate(merged.pace.mean),
+        human::rate(merged.throughput.mean),
         human::rate(target)
     );
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))

@@ -91,7 +91,7 @@ fn the_target_of_stages_is_their_mean() {
         let done = |point: u64| due(point) * count as u64 / 16_200;
         snapshot.series.completed = (0..100).map(|point| done(point + 1) - done(point)).collect();
         let outcome = outcome(vec![snapshot]);
-        assert_eq!(merge(&spec.plan, &outcome).unwrap().unwrap().pace.target, Some((1050 * 4 + 2000 * 6) / 10));
+        assert_eq!(merge(&spec.plan, &outcome).unwrap().unwrap().throughput.target, Some((1050 * 4 + 2000 * 6) / 10));
         verdict_on(&spec, &outcome)
     };
     assert_eq!(judge(16_200).limited_by, LimitedBy::Rate);

@@ -38,10 +38,10 @@ fn points_that_are_only_half_in_the_window_are_left_out() {
     odd.window.measure_from_nanoseconds += SECOND / 20;
     odd.series.completed[0] = 999;
     odd.series.completed[50] = 110;
-    let pace = merged(vec![odd]).pace;
-    assert_eq!(pace.window_nanoseconds, 10 * SECOND - SECOND / 20);
+    let throughput = merged(vec![odd]).throughput;
+    assert_eq!(throughput.window_nanoseconds, 10 * SECOND - SECOND / 20);
     // 98 points of 10 requests and one of 110 in 9.9 s.
-    assert_eq!((pace.mean, pace.slowest, pace.fastest), (110, 100, 200));
+    assert_eq!((throughput.mean, throughput.slowest, throughput.fastest), (110, 100, 200));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn sums_stop_at_the_largest_number() {
     let merged = merged(vec![boundless.clone(), boundless]);
     assert_eq!((merged.errors[0].count, merged.nodes[0].requests), (u64::MAX, u64::MAX));
     assert_eq!((merged.preloaded_keys, merged.operations[0].nil_replies), (u64::MAX, u64::MAX));
-    assert_eq!(merged.pace.fastest, u64::MAX);
+    assert_eq!(merged.throughput.fastest, u64::MAX);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn thousand(shard: u32) -> Snapshot {
 }
 
 /// The mean, slowest and fastest second of all shards.
-fn pace_of(snapshots: Vec<Snapshot>) -> (u64, u64, u64) {
-    let pace = merged(snapshots).pace;
-    (pace.mean, pace.slowest, pace.fastest)
+fn throughput_of(snapshots: Vec<Snapshot>) -> (u64, u64, u64) {
+    let throughput = merged(snapshots).throughput;
+    (throughput.mean, throughput.slowest, throughput.fastest)
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn throughput_is_that_of_the_common_window() {
     // Begins to measure 2 s later and ends 1 s earlier; completions outside the common window do not count.
     second.window.measure_from_nanoseconds += 2 * SECOND;
     second.window.measure_to_nanoseconds -= SECOND;
-    assert_eq!(merged(vec![first.clone(), second.clone()]).pace.window_nanoseconds, 7 * SECOND);
-    assert_eq!(pace_of(vec![first, second]), (200, 200, 200));
+    assert_eq!(merged(vec![first.clone(), second.clone()]).throughput.window_nanoseconds, 7 * SECOND);
+    assert_eq!(throughput_of(vec![first, second]), (200, 200, 200));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn points_of_different_lengths_are_added_by_time() {
     let (fine, mut coarse) = (thousand(0), thousand(1));
     // A reply after the tenth minute switched this shard to points of a second.
     coarse.series = Series { interval_nanoseconds: SECOND, completed: vec![100; 10] };
-    assert_eq!(pace_of(vec![fine, coarse]), (200, 200, 200));
+    assert_eq!(throughput_of(vec![fine, coarse]), (200, 200, 200));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_number_of_requests_that_is_sent_at_once_is_counted_over_its_tail() {
     only.window.measure_to_nanoseconds = only.window.start_nanoseconds + 50_000;
     only.window.drained_nanoseconds = only.window.start_nanoseconds + SECOND / 100;
     only.series.completed = vec![100];
-    assert_eq!(pace_of(vec![only]).0, 10_000);
+    assert_eq!(throughput_of(vec![only]).0, 10_000);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_slowest_and_the_fastest_second_are_found() {
     let mut only = thousand(0);
     only.series.completed[30..40].fill(0);
     only.series.completed[50..60].fill(20);
-    assert_eq!(pace_of(vec![only]), (100, 0, 200));
+    assert_eq!(throughput_of(vec![only]), (100, 0, 200));
 }
 
 #[test]
@@ -140,7 +140,11 @@ fn what_a_lost_shard_would_have_sent_is_unknown() {
     let merged = merge(&open_loop(2).plan, &outcome).unwrap().unwrap();
     assert_eq!((merged.total.unknown, merged.unknown), (3800, vec![0, 3800]));
     assert_eq!(merged.total.tally.scheduled, 6200);
-    assert_eq!((merged.pace.window_nanoseconds, merged.pace.mean), (10 * SECOND, 500), "of the shard that is whole");
+    assert_eq!(
+        (merged.throughput.window_nanoseconds, merged.throughput.mean),
+        (10 * SECOND, 500),
+        "of the shard that is whole"
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Observation {
         let succeeded = merged.total.tally.succeeded;
         // Mean over the common window; a part gets its proportional share.
         let per_second = |part: u64| {
-            let share = u128::from(merged.pace.mean) * u128::from(part) / u128::from(succeeded.max(1));
+            let share = u128::from(merged.throughput.mean) * u128::from(part) / u128::from(succeeded.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
         };
         let operations = merged.operations.iter().map(|operation| Part {
@@ -56,7 +56,7 @@ impl Observation {
             total: Some(Part {
                 name: String::new(),
                 node: None,
-                per_second: merged.pace.mean,
+                per_second: merged.throughput.mean,
                 measured: merged.total.clone(),
             }),
             operations: operations.collect(),
