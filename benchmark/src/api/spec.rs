@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::ComparisonSpec;
 use super::duration::GoDuration;
-use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
 use super::fields::default_one;
 use super::load::LoadSpec;
 pub use super::measurement::{BreakdownKind, MeasurementSpec};
+use super::repeats::RepeatsSpec;
 use super::safety::SafetySpec;
 use super::search::SearchSpec;
 use super::status::RedisBenchmarkStatus;
+use super::sweep::{SweepOrder, SweepSpec};
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
 use super::threshold::ThresholdSpec;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::api::client::ClientSpec;
-use crate::api::experiment::{RepeatsSpec, SweepOrder, set};
+use crate::api::repeats::RepeatsSpec;
+use crate::api::sweep::{SweepOrder, set};
 use crate::api::target::TargetSpec;
 use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, admission, check_sweep, check_swept_operations, validate};
 

@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::preset;
 use super::search::{SearchPlan, SearchTrial, of_searches};
 use super::sweep::{self, Cell, Complaints, Turn};
-use crate::api::experiment::SweepSpec;
 use crate::api::status::{Setting, TrialLine};
+use crate::api::sweep::SweepSpec;
 use crate::api::{
     Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, admission, check_search, combinations, json_bytes,
     validate,

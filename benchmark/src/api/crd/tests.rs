@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::experiment::MOST_SWEPT;
+use crate::api::sweep::MOST_SWEPT;
 
 /// Client-side apply stores the object as JSON in an annotation, and annotations are limited to 256 KiB. An eighth is left for others.
 #[test]

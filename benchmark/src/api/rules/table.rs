@@ -32,7 +32,7 @@ use std::fmt;
 use redisbench_wire::plan::Verify;
 
 use super::super::comparison::FEWEST_PAIRS;
-use super::super::experiment::{MOST_SWEPT, MOST_TRIALS};
+use super::super::sweep::{MOST_SWEPT, MOST_TRIALS};
 use super::super::{keys, verify};
 use super::rule::{Rule, SPEC};
 

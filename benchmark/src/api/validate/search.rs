@@ -7,10 +7,10 @@ use redisbench_wire::plan::Arrival;
 
 use super::streams;
 use crate::api::duration::{Durations, GoDuration, HOUR, MILLISECOND, MINUTE, nanoseconds};
-use crate::api::experiment::MOST_TRIALS;
 use crate::api::problem::Problem;
 use crate::api::search::{ObjectiveMetric, ObjectiveSpec, Search, SearchSpec};
 use crate::api::spec::RedisBenchmarkSpec;
+use crate::api::sweep::MOST_TRIALS;
 
 const WHOLE: f64 = 10_000.0;
 

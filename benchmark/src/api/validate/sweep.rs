@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::api::experiment::{SweepSpec, entry};
 use crate::api::problem::Problem;
+use crate::api::sweep::{SweepSpec, entry};
 use crate::api::sweepable::{is_sweepable, sweepable};
 use crate::api::{crd, schema};
 

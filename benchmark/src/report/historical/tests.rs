@@ -79,13 +79,13 @@ fn what_cannot_be_a_baseline_is_refused_with_the_way_out() {
     let mut alike = finished([1; 5]);
     alike.spec.workload.seed += 1;
     assert_eq!(check(&spec, "before", Some(&alike)), Ok(()));
-    let sweep: Vec<crate::api::experiment::SweepSpec> =
+    let sweep: Vec<crate::api::sweep::SweepSpec> =
         serde_json::from_value(json!([{"field": "load.pipeline", "values": [1, 2]}])).unwrap();
     let mut swept = (spec.clone(), other);
     (swept.0.sweep, swept.1.spec.sweep) = (sweep.clone(), sweep);
     assert_eq!(check(&swept.0, "before", Some(&swept.1)), Ok(()));
     assert!(refused(&spec, Some(&swept.1)).contains("has a different load: spec."));
-    let weights: Vec<crate::api::experiment::SweepSpec> =
+    let weights: Vec<crate::api::sweep::SweepSpec> =
         serde_json::from_value(json!([{"field": "workload.operations[0].weight", "values": [1, 2]}])).unwrap();
     let mut weighed = (spec, finished([1; 5]));
     (weighed.0.sweep, weighed.1.spec.sweep) = (weights.clone(), weights);

@@ -1,4 +1,4 @@
-//! `spec.repeats` and `spec.sweep`: several trials from one spec. The doc comments are the text of `kubectl explain`.
+//! `spec.sweep`: a trial for each combination of values. The doc comments are the text of `kubectl explain`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,9 +6,6 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use super::duration::GoDuration;
-use super::fields::default_one;
 
 /// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
 pub const MOST_TRIALS: u64 = 250;
@@ -18,20 +15,6 @@ pub const MOST_SWEPT: u64 = 4;
 
 /// Maximum length of a sweep's value in characters.
 const VALUE_LENGTH: usize = 64;
-
-/// Repeats of all trials: a single run proves little.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RepeatsSpec {
-    /// Number of runs of each trial, 1 to 50. `status.repeats` reports their spread. Default 1.
-    #[serde(default = "default_one")]
-    #[schemars(range(min = 1, max = 50))]
-    pub count: u32,
-    /// Time without connections to the target before each trial but the first, 0s to 1h. It also applies to the trials of a sweep and of
-    /// `workload.preset`, and to the steps of a search. Default 0s: the next trial starts once all connections are closed.
-    #[serde(default = "default_interval")]
-    pub interval: GoDuration,
-}
 
 /// Field of the spec and its values, one trial for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -94,16 +77,6 @@ pub enum SweepOrder {
     Random,
     /// As listed; the last list varies fastest.
     Listed,
-}
-
-impl Default for RepeatsSpec {
-    fn default() -> Self {
-        Self { count: default_one(), interval: default_interval() }
-    }
-}
-
-fn default_interval() -> GoDuration {
-    GoDuration::new("0s")
 }
 
 impl JsonSchema for SweepValue {
