@@ -4,6 +4,7 @@
 //! No rule depends on what `kube-cel` does differently: it counts the bytes of a string, and 99 == 99.0 is false.
 
 mod commands;
+mod forms;
 mod rule;
 mod table;
 
@@ -12,9 +13,9 @@ use std::sync::LazyLock;
 use kube_core::cel::{CompiledSchema, ValidationError, ValidationErrors, compile_schema, validate_compiled};
 use serde_json::{Value, json};
 
+pub(super) use forms::each_shard;
 use rule::Rule;
 pub use table::NAME_LENGTH;
-pub(super) use table::each_shard;
 
 use super::problem::Problem;
 

@@ -1,0 +1,79 @@
+//! Rules of `verify`. Those for mode Values also apply to mode Replies if commands count, which only Rust can see.
+
+use redisbench_wire::plan::Verify;
+
+use super::super::super::verify;
+use super::super::rule::{Rule, SPEC};
+
+pub(super) fn all() -> Vec<Rule> {
+    const LEAST: u32 = Verify::STAMP_BYTES;
+    const MOST: u64 = Verify::KEYS_PER_SHARD;
+    let too_small = [("fixed", "bytes"), ("range", "minBytes")].map(|(member, bytes)| {
+        let size = format!("self.workload.values.size.{member}");
+        let bytes = format!("{size}.{bytes}");
+        Rule::new(
+            SPEC,
+            bytes.replace("self.", ""),
+            format!("self.verify.mode != 'Values' || !has({size}) || {bytes} >= {LEAST}"),
+            format!("is %s, and must be at least {LEAST} with verify.mode Values: these bytes identify the write"),
+        )
+        .showing([&bytes])
+    });
+    let unsupported = [
+        ("transaction.size", "== 0", "0"),
+        ("wait.replicas", "== 0", "0"),
+        ("onMiss", "== 'Ignore'", "Ignore"),
+        ("mix", "== 'Random'", "Random"),
+    ];
+    let unsupported = unsupported.map(|(field, is_unset, unset)| {
+        Rule::new(
+            SPEC,
+            format!("workload.{field}"),
+            format!("self.verify.mode == 'None' || self.workload.{field} {is_unset}"),
+            format!("is not supported with verify.mode %s: set it to {unset}, or verify.mode to None"),
+        )
+        .showing(["self.verify.mode"])
+    });
+    let others = [
+        Rule::new(
+            SPEC,
+            "workload.values.size.weighted",
+            format!(
+                "self.verify.mode != 'Values' || !has(self.workload.values.size.weighted) || \
+                 self.workload.values.size.weighted.all(size, size.bytes >= {LEAST})"
+            ),
+            format!(
+                "has an entry of %s bytes, and all must have at least {LEAST} with verify.mode Values: these identify the write"
+            ),
+        )
+        .showing([&format!("self.workload.values.size.weighted.filter(size, size.bytes < {LEAST})[0].bytes")]),
+        Rule::new(
+            SPEC,
+            "targets",
+            "self.verify.mode == 'None' || \
+             self.targets.all(target, !has(target.cluster) || target.cluster.readFrom == 'Primary')",
+            "cluster.readFrom must be Primary with verify.mode %s, because a replica may lag behind; or set verify.mode to None",
+        )
+        .showing(["self.verify.mode"]),
+        Rule::new(
+            SPEC,
+            "load.pipelineMode",
+            "self.verify.mode != 'Values' || self.load.pipelineMode != 'Batch'",
+            verify::one_write("Values"),
+        ),
+        Rule::new(
+            SPEC,
+            "workload.values.content.type",
+            "self.verify.mode != 'Values' || self.workload.values.content.type != 'File'",
+            "must not be File with verify.mode Values, which writes values of its own: set it to Random, or verify.mode to Replies",
+        ),
+        Rule::new(
+            SPEC,
+            "workload.keys.count",
+            format!("self.verify.mode != 'Values' || self.workload.keys.count <= {MOST} * self.shards.count"),
+            verify::too_many_keys("%s", "%s", "Values"),
+        )
+        .showing(["self.workload.keys.count", &format!("{MOST} * self.shards.count")]),
+    ];
+    too_small.into_iter().chain(unsupported).chain(others).collect()
+}
