@@ -1,12 +1,14 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use redisbench_wire::plan::{self, HotKeys, HotTags, KeyPattern, Load, Tags, Topology, Workload as PlanWorkload};
+use redisbench_wire::plan::{self, KeyPattern, Topology, Workload as PlanWorkload};
 
 use super::*;
 use crate::cluster::slot_of;
-use crate::open_loop::open_loop;
 use crate::resp::append_command;
+
+mod tags;
+mod turns;
 
 fn plan(operations: Vec<Operation>, keys: Keys) -> TrialPlan {
     let mut plan = TrialPlan { preload: Preload::FillMissing, ..TrialPlan::basic("redis:6379") };
@@ -300,17 +302,6 @@ fn slots_are_those_of_the_keys() {
     assert!(slots.len() > 900);
 }
 
-fn tags(count: u32, hot: Option<(u32, u32)>) -> Tags {
-    let hot = hot.map(|(count, percent)| HotTags { count, percent_millionths: percent * 1_000_000 });
-    Tags { count, hot }
-}
-
-/// A key written as `p:{t<tag>}<number>`.
-fn tag_and_number(key: &str) -> (u64, u64) {
-    let (tag, number) = key.strip_prefix("p:{t").and_then(|rest| rest.split_once('}')).unwrap();
-    (tag.parse().unwrap(), number.parse().unwrap())
-}
-
 #[test]
 fn a_further_draw_of_a_key_has_the_same_operation() {
     let commands = ["GET", "DEL", "TTL"].map(|word| operation(1, vec![vec![literal(word)], vec![Part::Key]]));
@@ -329,46 +320,6 @@ fn a_further_draw_of_a_key_has_the_same_operation() {
             .collect();
         assert!(slots.len() > 40, "request {k} has other keys: {slots:?}");
     }
-}
-
-#[test]
-fn most_requests_take_one_of_many_tags() {
-    let keys = Keys { tags: Some(tags(100, Some((1, 80)))), ..keys("p:", 7, 1000, KeyPattern::Uniform) };
-    let mut counts = [0_u32; 100];
-    for arguments in drawn(vec![vec![literal("GET")], vec![Part::Key]], keys, 100_000) {
-        assert_eq!(arguments[1].len(), "p:{t00}0007".len());
-        counts[usize::try_from(tag_and_number(&arguments[1]).0).unwrap()] += 1;
-    }
-    // Six standard deviations around 80,000 and, for each of the others, 202.
-    assert!((79_200..80_800).contains(&counts[0]), "{}", counts[0]);
-    assert!(counts[1..].iter().all(|count| (115..290).contains(count)), "{counts:?}");
-}
-
-#[test]
-fn walked_keys_take_their_tags_in_turns() {
-    let keys = Keys { tags: Some(tags(5, None)), ..keys("p:", 3, 20, KeyPattern::Sequential) };
-    let one = drawn(vec![vec![literal("GET")], vec![Part::Key]], keys.clone(), 40);
-    let numbers: Vec<_> = one.iter().map(|arguments| tag_and_number(&arguments[1]).1).collect();
-    assert_eq!(numbers, (0..40).map(|k| 3 + k % 20).collect::<Vec<_>>());
-    let two = drawn(vec![vec![literal("MGET")], vec![Part::Key], vec![Part::NthKey(2)]], keys, 10);
-    let written: HashSet<_> =
-        two.iter().flat_map(|arguments| &arguments[1..]).map(|key| tag_and_number(key).1).collect();
-    assert_eq!(written, (3..23).collect());
-}
-
-#[test]
-fn tagged_keys_have_one_name_in_every_walk() {
-    let keys = Keys { tags: Some(tags(4, Some((1, 90)))), ..keys("p:", 10, 12, KeyPattern::Uniform) };
-    let mut plan = plan(vec![get()], keys);
-    let preload = Workload::of_trial(&plan).unwrap().preload(&plan).unwrap().unwrap();
-    let written: Vec<_> = (0..12).map(|k| arguments(&preload.command(k, 0)).remove(1)).collect();
-    assert_eq!(written, (10..22).map(|number| format!("p:{{t{}}}{number}", number % 4)).collect::<Vec<_>>());
-    plan.shards = 2;
-    let deleted = (0..2).flat_map(|shard| {
-        let own = OwnKeys::of(&plan.clone().of_shard(shard)).unwrap();
-        own.numbers.clone().map(|number| String::from_utf8(own.key(number)).unwrap()).collect::<Vec<_>>()
-    });
-    assert_eq!(deleted.collect::<Vec<_>>(), written);
 }
 
 #[test]
@@ -447,109 +398,10 @@ proptest! {
     }
 
     #[test]
-    fn keys_of_a_request_share_its_tag_and_slot(
-        (count, of_tag) in (1u32..20, 1u64..30),
-        start in 0u64..100,
-        pattern in prop::sample::select(vec![
-            KeyPattern::Uniform,
-            KeyPattern::Sequential,
-            KeyPattern::Gaussian { mean: 0, standard_deviation: 1 },
-            KeyPattern::Zipf { exponent_millionths: 990_000, hot_keys: HotKeys::Scattered },
-            KeyPattern::HotSet { keys: 1, percent_millionths: 90_000_000, hot_keys: HotKeys::First },
-        ]),
-        (is_hot, shared_keys) in any::<(bool, bool)>(),
-        k in prop_oneof![0u64..1000, 0u64..1 << 40],
-    ) {
-        let all = u64::from(count) * of_tag;
-        let tags = Some(tags(count, (is_hot && count > 1).then_some((count / 2, 80))));
-        let command = operation(1, vec![vec![literal("MSET")], vec![Part::Key], vec![literal("x")], vec![Part::NthKey(2)]]);
-        let mut plan = plan(vec![command], Keys { tags, ..keys("p:", start, all, pattern) });
-        plan.workload_mut().options.transaction = shared_keys.then_some(plan::Transaction { size: 2, shared_keys });
-        let workload = Workload::of_trial(&plan).unwrap();
-        let command = workload.command(k, 0);
-        prop_assert_eq!(&command, &Workload::of_trial(&plan).unwrap().command(k, 0));
-        let text = String::from_utf8(command).unwrap();
-        let keys: Vec<&str> = text.split("\r\n").filter(|line| line.starts_with("p:")).collect();
-        let first = tag_and_number(keys[0]);
-        for key in &keys {
-            let (tag, number) = tag_and_number(key);
-            prop_assert_eq!((tag, number % u64::from(count)), (first.0, tag));
-            prop_assert!((start..start + all).contains(&number));
-            prop_assert_eq!(workload.slot(k, 0), slot_of(key.as_bytes()));
-        }
-        let mut each = Vec::new();
-        workload.each_key(k, 0, &mut Vec::new(), |key| each.push(String::from_utf8_lossy(key).into_owned()));
-        prop_assert_eq!(each, &keys[..2]);
-    }
-
-    #[test]
     fn more_shards_than_keys_stay_inside(count in 1u64..4, shards in 1u32..9, k in 0u64..1000) {
         let mut plan = plan(vec![get()], keys("", 0, count, KeyPattern::Partitioned));
         plan.shards = shards;
         prop_assert!(Workload::of_trial(&plan).unwrap().draw(k).key < count);
-    }
-}
-
-#[test]
-fn a_mix_in_turns_is_an_exact_sequence_with_cursors_of_their_own() {
-    let operations = vec![Operation { weight: 2, ..get() }, Operation { weight: 3, ..get() }];
-    let mut plan = plan(operations, keys("p:", 0, 4, KeyPattern::Sequential));
-    plan.workload_mut().options.in_turns = true;
-    let workload = Workload::of_trial(&plan).unwrap();
-    let drawn: Vec<(u16, u64)> = (0..10).map(|k| workload.draw(k)).map(|draw| (draw.operation, draw.key)).collect();
-    assert_eq!(drawn, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3), (1, 0), (1, 1)]);
-}
-
-#[test]
-fn operations_with_rates_walk_keys_and_lines_by_themselves() {
-    let set = Operation::of("set", 1, "SET __key__ __data__");
-    let operations = vec![Operation { weight: 2, ..get() }, set.clone(), set];
-    let mut plan = plan(operations, keys("p:", 0, 4, KeyPattern::Sequential));
-    plan.load = open_loop(1);
-    plan.workload_mut().options.rates = vec![plan::OperationRate { operation: 2, per_second: 5 }];
-    let lines = plan::Lines::of(b"first\nsecond\nthird".to_vec());
-    plan.workload_mut().values = plan::Values { content: plan::ValueContent::Lines, lines, ..plan::Values::fixed(5) };
-    let drawn = |plan: &TrialPlan, stream: u64| {
-        let workload = Workload::of_trial(plan).unwrap();
-        let draws = (0..6).map(|number| workload.draw(2 * number + stream));
-        draws.map(|draw| (draw.operation, draw.key)).collect::<Vec<_>>()
-    };
-    let own = [(2, 0), (2, 1), (2, 2), (2, 3), (2, 0), (2, 1)];
-    assert_eq!(drawn(&plan, 1), own);
-    let keys: Vec<u64> = drawn(&plan, 0).into_iter().map(|(_, key)| key).collect();
-    assert_eq!(keys, [0, 1, 2, 3, 0, 1], "key k of the mix");
-    let workload = Workload::of_trial(&plan).unwrap();
-    let values = [1, 3, 5, 7].map(|k| arguments(&encoded(&workload, k)).remove(2));
-    assert_eq!(values, ["first", "second", "third", "first"]);
-    // The preload writes line k to key k.
-    let preload = workload.preload(&plan).unwrap().unwrap();
-    assert_eq!([0, 1, 2].map(|k| arguments(&encoded(&preload, k)).remove(2)), ["first", "second", "third"]);
-    // A mix in turns stays one, and each of its operations walks by itself.
-    plan.workload_mut().options.in_turns = true;
-    assert_eq!(drawn(&plan, 0), [(0, 0), (0, 1), (1, 0), (0, 2), (0, 3), (1, 1)]);
-    assert_eq!(drawn(&plan, 1), own);
-}
-
-/// Each worker of a closed loop walks the whole sequence. If the number of keys is a power of two and the distance between the workers a
-/// multiple of it, all of them would take the same keys in step.
-#[test]
-fn seats_of_a_closed_loop_walk_different_keys_in_turns() {
-    for (count, weights) in [(65_536, [1, 1]), (100_000, [1, 1]), (65_536, [1, 10])] {
-        let operations = weights.map(|weight| Operation { weight, ..get() });
-        let mut plan = plan(operations.to_vec(), keys("p:", 0, count, KeyPattern::Sequential));
-        (plan.workload_mut().options.in_turns, plan.load) = (true, Load::ClosedLoop);
-        let workload = Workload::of_trial(&plan).unwrap();
-        let period = weights.iter().map(|weight| u64::from(*weight)).sum();
-        for operation in 0..2 {
-            let mut taken = std::collections::BTreeSet::new();
-            for seat in 0..4 {
-                let first = begin_apart(seat, period);
-                assert_eq!(workload.draw(first).operation, 0, "each begins with the sequence");
-                let drawn = (first..).map(|k| workload.draw(k)).filter(|draw| draw.operation == operation);
-                taken.extend(drawn.take(5_000).map(|draw| draw.key));
-            }
-            assert_eq!(taken.len(), 20_000, "{count} keys, {weights:?}, operation {operation}");
-        }
     }
 }
 

@@ -64,7 +64,8 @@ fn hot() -> Vec<(String, String)> {
             let name = path.strip_prefix(&source).unwrap().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path).unwrap();
             let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
-            if !name.ends_with("tests.rs") && !name.ends_with("differential.rs") {
+            let is_test = name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("differential.rs");
+            if !is_test {
                 found.push((name, text));
             }
         }
