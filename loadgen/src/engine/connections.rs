@@ -1,13 +1,13 @@
-//! The connections of one worker: how they are made and made again, which of them have room, and which have something to send.
+//! The connections of one worker: which are kept up, which of them have room, and which have something to send.
 
 mod connection;
 mod lifetime;
+mod making;
 mod rate;
 mod renewal;
 mod retry;
 
 use std::collections::VecDeque;
-use std::io;
 use std::net::Shutdown;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -16,32 +16,25 @@ use std::time::{Duration, Instant};
 
 use redisbench_wire::snapshot::{ReceiveDelay, Sending};
 
-use super::api::{Access, ConnectFailure};
+use super::api::Access;
 use super::common::Common;
 use super::depth::Depth;
 use super::integral::Integral;
 use super::links::Links;
 use super::pipeline::{Class, Pipeline, Request};
 use super::stream::Stream;
-use crate::cluster::{NodeAddress, UNIX};
 use crate::record::{ChurnCounts, Delays};
-use crate::resp::{self, Reply};
 use crate::schedule::Seat;
-use crate::sys::{self, Poller, SendTimes};
+use crate::sys::{self, SendTimes};
 use lifetime::Lives;
 use rate::ConnectRate;
 use retry::Retries;
 
 pub(super) use connection::{Connection, Link, Sent};
-
-/// The maximum number of concurrent connection attempts, so that a server's accept backlog is not overrun.
-const AT_ONCE: usize = 64;
+pub(super) use making::Failure;
 
 const BACKOFF_FIRST: u64 = 50_000_000;
 const BACKOFF_LONGEST: u64 = 2_000_000_000;
-
-/// One connection in this many records how long replies waited in the kernel.
-const STAMPED: usize = 16;
 
 /// The maximum number of connections sampled, because each costs a system call.
 const SAMPLED: usize = 64;
@@ -51,27 +44,6 @@ const PARTING: Duration = Duration::from_millis(500);
 
 /// Interval of pings on idle connections, in nanoseconds.
 const PING_EVERY: u64 = 5_000_000_000;
-
-/// Why a connection could not be made.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub reason: ConnectFailure,
-    pub why: String,
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        let reason = match error.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectFailure::Refused,
-            io::ErrorKind::TimedOut => ConnectFailure::TimedOut,
-            _ => match error.raw_os_error() {
-                Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EADDRNOTAVAIL) => ConnectFailure::Resources,
-                _ => ConnectFailure::Broken,
-            },
-        };
-        Self { reason, why: error.to_string() }
-    }
-}
 
 /// The connections of one worker.
 #[derive(Debug)]
@@ -292,101 +264,6 @@ impl Connections {
         self.connecting
     }
 
-    /// The number of attempts that may begin now.
-    pub(super) fn free_attempts(&self) -> usize {
-        let making = self.all.iter().filter(|connection| connection.link.is_in_the_making());
-        AT_ONCE.saturating_sub(making.count())
-    }
-
-    /// Returns whether the making of a connection may begin. The first attempt of each is free, others have turns. `hurried`: a load runs,
-    /// so attempts at an unreachable server are not delayed by those before.
-    ///
-    /// # Errors
-    /// Too early: when to ask again, or `u64::MAX` if the next ordinary tick is early enough.
-    pub(super) fn due(&mut self, index: usize, hurried: bool, now: u64) -> Result<(), u64> {
-        let connection = &self.all[index];
-        let Link::Down { retry } = connection.link else { return Err(u64::MAX) };
-        let retries = &mut self.pools[connection.node()].retries;
-        if retry > now && !(hurried && retries.are_scouts()) {
-            return Err(u64::MAX);
-        }
-        if connection.failures == 0 && !retries.are_scouts() {
-            return Ok(());
-        }
-        retries.due(now)
-    }
-
-    /// Begins to make a connection that is due.
-    pub(super) fn begin(&mut self, index: usize, poller: &Poller, to: &NodeAddress, now: u64) -> Result<(), Failure> {
-        let retries = &mut self.pools[self.all[index].node()].retries;
-        if self.all[index].failures > 0 || retries.are_scouts() {
-            retries.began(now);
-        }
-        let timeouts = self.common.plan.timeouts;
-        let file = to.label.strip_prefix(UNIX);
-        let socket = match file {
-            None => sys::connect(to.address, timeouts.request_nanoseconds),
-            Some(path) => sys::connect_to_file(path),
-        }?;
-        poller.add(&socket, index as u64)?;
-        // The kernel stamps no data that arrives over a UNIX socket.
-        let sampled = file.is_none() && index.is_multiple_of(STAMPED);
-        let stream = Stream::new(socket, &to.label, self.access.tls.as_ref(), sampled)?;
-        let connection = &mut self.all[index];
-        connection.stream = Some(stream);
-        (connection.began, connection.tls_handshake) = (now, None);
-        connection.link = Link::Connecting { deadline: now.saturating_add(timeouts.connect_nanoseconds) };
-        Ok(())
-    }
-
-    /// Continues once the kernel has connected, successfully or not: completes the TLS handshake if there is one, then sends the first
-    /// commands. Returns whether the connection is complete.
-    pub(super) fn secure(&mut self, index: usize) -> Result<bool, Failure> {
-        let connection = &mut self.all[index];
-        let Some(stream) = &mut connection.stream else { return Ok(false) };
-        let (Link::Connecting { deadline } | Link::Securing { deadline }) = connection.link else { return Ok(false) };
-        if let Link::Connecting { .. } = connection.link
-            && let Some(error) = stream.take_error().unwrap_or_else(Some)
-        {
-            return Err(error.into());
-        }
-        if self.lives.is_some() && self.access.tls.is_some() {
-            connection.tls_handshake.get_or_insert_with(|| (sys::monotonic_nanoseconds(), 0));
-        }
-        connection.link = Link::Securing { deadline };
-        let secured = stream.secure().map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => Failure { reason: ConnectFailure::NotSecure, why: error.to_string() },
-            _ => error.into(),
-        });
-        if !secured? {
-            return Ok(false);
-        }
-        if let Some((began, length)) = &mut connection.tls_handshake {
-            *length = sys::monotonic_nanoseconds().saturating_sub(*began);
-        }
-        let handshake = &self.access.handshake;
-        connection.link = Link::Greeting { deadline, replies: handshake.replies };
-        connection.send(&handshake.bytes)?;
-        Ok(handshake.replies == 0)
-    }
-
-    /// Handles one reply to the first commands. Returns whether the connection is complete.
-    pub(super) fn greeted(&mut self, index: usize, reply: Reply) -> Result<bool, Failure> {
-        let connection = &mut self.all[index];
-        if reply == Reply::Error {
-            let text = String::from_utf8_lossy(connection.decoder.error_text());
-            let why = resp::without_arguments(&text).to_owned();
-            return Err(Failure { reason: ConnectFailure::HandshakeRefused, why });
-        }
-        match &mut connection.link {
-            Link::Greeting { replies, .. } if *replies > 1 => {
-                *replies -= 1;
-                Ok(false)
-            }
-            _ => Ok(true),
-        }
-    }
-
     /// A complete connection can take requests. If its server was `out` or unreachable, the other connections follow. `measuring` counts
     /// it.
     pub(super) fn complete(&mut self, index: usize, out: bool, measuring: bool, now: u64) {
@@ -410,22 +287,6 @@ impl Connections {
         let was_down = self.pools[node].retries.succeeded();
         if self.take_unreachable(node) || was_down || out {
             self.retry_at_once(node, now);
-        }
-    }
-
-    /// Why the making of a connection took too long, if it did.
-    pub(super) fn timed_out(&self, index: usize, now: u64) -> Option<Failure> {
-        let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
-        match self.all[index].link {
-            Link::Securing { deadline } if deadline <= now => {
-                let why = format!("TLS: no reply within {timeout} ms; does the server use TLS on this port?");
-                Some(Failure { reason: ConnectFailure::NotSecure, why })
-            }
-            Link::Connecting { deadline } | Link::Greeting { deadline, .. } if deadline <= now => {
-                let why = format!("no reply within {timeout} ms");
-                Some(Failure { reason: ConnectFailure::TimedOut, why })
-            }
-            _ => None,
         }
     }
 
