@@ -1,3 +1,5 @@
+//! The handle of a running engine, through which the cold side commands its workers.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
