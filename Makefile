@@ -10,6 +10,12 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
+# Clippy compiles our own crates, so linting compiles nothing twice. It leaves out optimisations of rustc, so programs that are
+# measured or installed are compiled without it.
+export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+export CLIPPY_ARGS := -Dwarnings
+PLAIN := RUSTC_WORKSPACE_WRAPPER= cargo
+
 # Tests with servers mostly wait, so more of them run at once than there are processors.
 WAITING := RUST_TEST_THREADS=8
 
@@ -48,12 +54,12 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: packages ## load a throwaway Redis from two local shards, or run `local` with ARGS, and print the merged result
-	cargo build --profile local -p redisbench-loadgen -p kubectl-redisbench --no-default-features \
+	$(PLAIN) build --profile local -p redisbench-loadgen -p kubectl-redisbench --no-default-features \
 	  --bin redisbench-loadgen --bin kubectl-redisbench
 	$(TARGET)/local/kubectl-redisbench local $(or $(ARGS),-f examples/quickstart.yaml --with-redis --shards 2)
 
 build: packages ## build the four programs, optimised; `redisbench` is the plugin without kubectl
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
+	$(PLAIN) build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients --bin kubectl-redisbench
 	ln -sf kubectl-redisbench $(TARGET)/release/redisbench
 	cp cli/kubectl_complete-redisbench $(TARGET)/release/
 
@@ -76,15 +82,15 @@ fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first
 # WRITE= keeps docs/evidence/benchmarks.md as it is, and ONLY=text measures some rows.
 bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md; needs strace, valgrind, an otherwise idle machine
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
-	cargo build --release $(MEASURED)
+	$(PLAIN) build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
 # The flame graph shows our load generator at P=16, GET. inferno is not a dependency of the workspace.
 profile: packages ## profile the load generator's CPU time and compare it with bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg; needs perf, binutils, crates.io, root or perf_event_paranoid below 2
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
-	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
-	cargo build --profile profiling $(MEASURED)
+	[ -x $(TOOLS)/bin/inferno-flamegraph ] || $(PLAIN) install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
+	$(PLAIN) build --profile profiling $(MEASURED)
 	$(TARGET)/profiling/redisbench-perf profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/evidence/profile.md
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/evidence/flame.svg
@@ -94,35 +100,35 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
-	cargo build --release $(MEASURED)
+	$(PLAIN) build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
 # Counts all connections that the machine opens, so nothing else may open many. WRITE= keeps the page as it is.
 bench-storm: WRITE = docs/evidence/storm.md
 bench-storm: packages ## check reconnects of SHARDS (200) shards on a server that stops for ten seconds; writes docs/evidence/storm.md; needs an otherwise idle machine
 	@$(E2E)/install.sh taskset:util-linux
-	cargo build --release $(MEASURED) --bin kubectl-redisbench
+	$(PLAIN) build --release $(MEASURED) --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf storm --shards $(or $(SHARDS),200) $(addprefix --write ,$(WRITE))
 
 # They mostly wait for the starts of trials, so ten run at a time: a quarter of an hour for 200. WRITE= keeps the page as it is.
 bench-aa: WRITE = docs/evidence/clients.md
 bench-aa: packages ## compare client libraries with themselves, AA (200) times, and count false differences; writes its part of docs/evidence/clients.md
 	@$(E2E)/install.sh taskset:util-linux
-	cargo build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
+	$(PLAIN) build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf itself --comparisons $(or $(AA),200) $(addprefix --write ,$(WRITE))
 
 # Takes a quarter of an hour of an idle machine. PAIRS and LENGTH are those of the plain program.
 bench-clients: WRITE = docs/evidence/clients.md
 bench-clients: packages ## compare the clients of examples/clients.yaml and of fred's document, and two of them with a plain program; writes its part of docs/evidence/clients.md
 	@$(E2E)/install.sh taskset:util-linux
-	cargo build --release $(MEASURED) --bin redisbench-clients --bin redisbench-plain --bin kubectl-redisbench
+	$(PLAIN) build --release $(MEASURED) --bin redisbench-clients --bin redisbench-plain --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf libraries --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) $(addprefix --write ,$(WRITE))
 
 # Takes half an hour of an idle machine. ONLY selects documents by a part of their name: redis-client, fred, RedisHappy.
 bench-seeds: WRITE = docs/evidence/seeds.md
 bench-seeds: packages ## remake the tables of three documents of examples/seeds, ONLY=text of some, beside their own figures; writes its parts of docs/evidence/seeds.md; needs haproxy, an otherwise idle machine
 	@$(E2E)/install.sh taskset:util-linux haproxy:haproxy
-	cargo build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
+	$(PLAIN) build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf seeds --only "$(ONLY)" $(addprefix --write ,$(WRITE))
 
 # The last lines name what failed, because the log of a cluster is long, and sum the results of all steps. A step that failed
@@ -150,8 +156,8 @@ test-steps:
 	  wait $$2 || { cat $(LOGS)/$$1.log; exit 1; }; \
 	}; \
 	cluster=; [ -n "$${E2E_KUBECONFIG:-}" ] || { beside kubernetes $(SHELL) -c '$(E2E)/build.sh && $(E2E)/kwok.sh'; cluster=$$!; }; \
-	$(MAKE) lint; cargo build --workspace --bins --tests; \
-	beside release nice -n 5 $(MAKE) build; release=$$!; \
+	$(MAKE) lint; \
+	beside release nice -n 5 $(SHELL) -c '$(MAKE) build && $(PLAIN) build --release $(MEASURED) --bin redisbench-scale'; release=$$!; \
 	$(MAKE) test-unit; $(MAKE) test-exports; $(MAKE) test-report; $(MAKE) test-selfcheck; \
 	finish release $$release; \
 	$(MAKE) test-cost; \
@@ -165,7 +171,7 @@ test-steps:
 test-unit: packages ## run the tests that need no Kubernetes; needs redis-server and haproxy
 	@$(E2E)/install.sh haproxy:haproxy script:bsdutils jq:jq
 	cargo build --workspace --bins --tests
-	cargo test --workspace $(UNIT)
+	cargo test --workspace --exclude redisbench-simulate $(UNIT)
 	$(WAITING) cargo test --workspace --exclude redisbench-e2e --test '*'
 
 # The other tests of these binaries are among the unit tests.
@@ -217,7 +223,7 @@ verdict: servers ## run every situation RUNS (10) times and check its verdict; w
 # Optimised, because debug builds cost more per request.
 test-cost: packages ## check the system calls and instructions per request against their limits; needs strace with ptrace, valgrind
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
-	cargo build --release $(MEASURED)
+	$(PLAIN) build --release $(MEASURED)
 	$(TARGET)/release/redisbench-perf --exact
 
 # Servers other than Debian's redis-server, from Debian unstable: built once, some minutes each. The versions are those that it has on that
@@ -263,16 +269,16 @@ test-chart: ## test the chart's rendering; needs Helm, kubectl, python3
 	{ command -v helm && command -v kubectl; } >/dev/null || $(E2E)/build.sh; \
 	charts/tests/render.py
 
-lint: packages ## check formatting and run clippy, as required for a merge
+lint: packages ## check formatting, and compile all programs and tests with clippy, as required for a merge
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --workspace --no-default-features --features kubectl-redisbench/parquet --bin kubectl-redisbench -- -D warnings
+	cargo build --workspace --no-default-features --features kubectl-redisbench/parquet --bin kubectl-redisbench
+	cargo build --workspace --all-targets
 
 fmt: ## format the Rust code
 	cargo fmt --all
 
 deny: ## check advisories, licences and bans; needs crates.io, GitHub, and cargo-deny, whose build takes minutes
-	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
+	command -v cargo-deny >/dev/null || $(PLAIN) install cargo-deny --locked
 	cargo deny --workspace check
 
 crds: ## write crds/, the chart's copy, and the generated pages and tables of docs/ from the Rust code
@@ -280,7 +286,7 @@ crds: ## write crds/, the chart's copy, and the generated pages and tables of do
 
 # The site keeps the folders of the repository, so links are the same in both. `test-unit` checks them.
 docs: ## build the documentation as a site in target/book; needs crates.io
-	[ -x $(TOOLS)/bin/mdbook ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK)
+	[ -x $(TOOLS)/bin/mdbook ] || $(PLAIN) install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK)
 	rm -rf $(TARGET)/book
 	$(TOOLS)/bin/mdbook build --dest-dir $(abspath $(TARGET)/book/docs)
 	cp --parents -r $(LINKED) $(TARGET)/book/

@@ -17,7 +17,7 @@ TELLING := \
 bench-scale: ## measure the operator with SHARDS (200) computed shards in each of BENCHMARKS (1) for DURATION (20) seconds; needs root, Go, nftables, some GB of memory
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux openssl:openssl redis-server:redis-server
 	@for step in build kwok; do $(E2E)/$$step.sh; done
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-scale
+	$(PLAIN) build --release $(RELEASE) --bin redisbench-operator --bin redisbench-scale
 	@$(E2E)/scale.sh $(abspath $(TARGET))/release/redisbench-scale --operator $(abspath $(TARGET))/release/redisbench-operator \
 	  --shards $(or $(SHARDS),200) --benchmarks $(or $(BENCHMARKS),1) --duration $(or $(DURATION),20) $(addprefix --write ,$(abspath $(SCALE_PAGE))) $(SCALE)
 
@@ -46,7 +46,7 @@ test-e2e: build ## run the tests on a temporary Kubernetes cluster of three node
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
 
 e2e-steps:
-	cargo test --workspace --test kubernetes -- --test-threads=2
+	cargo test --workspace --test kubernetes -- --test-threads=3
 	@if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
 	  cargo test --workspace --test faults -- --test-threads=2 --exact $(TELLING); \
 	else echo "fault tests skipped: they need the cluster that make starts, so unset E2E_KUBECONFIG"; fi
@@ -64,11 +64,11 @@ test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one se
 	$(E2E)/with-cluster.sh cargo test --workspace --test beyond_one_host -- --test-threads=1 --nocapture
 
 cluster-up: ## start a Kubernetes cluster for development
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
+	$(PLAIN) build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
 	for step in preflight install build images up; do $(E2E)/$$step.sh || exit 1; done
 
 cluster-reload: ## load rebuilt programs into it
-	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
+	$(PLAIN) build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin redisbench-clients
 	$(E2E)/images.sh project
 	$(E2E)/load.sh
 
