@@ -100,7 +100,7 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
-	$(PLAIN) build --release $(MEASURED)
+	$(PLAIN) build --release $(MEASURED) --bin redisbench-clients --bin kubectl-redisbench
 	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
 # Counts all connections that the machine opens, so nothing else may open many. WRITE= keeps the page as it is.

@@ -39,7 +39,8 @@ pub fn stall(bench: &Bench, resp_benchmark: Option<&Path>) -> anyhow::Result<()>
     let servers = Servers::start(bench, Kind::Redis)?;
     preload(bench, &servers)?;
     let mut runs = Vec::new();
-    for generator in generators::all(&servers, resp_benchmark) {
+    let folder = tempfile::tempdir().context("failed to create a directory for manifests")?;
+    for generator in generators::all(&servers, resp_benchmark, folder.path())? {
         let name = generator.name;
         let run = run(bench, servers.redis()?, generator).with_context(|| name)?;
         println!("{}", report::line(&run));

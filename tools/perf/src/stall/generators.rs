@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
 use super::load::{LENGTH, RATE};
 use crate::clients::{Client, Load};
 use crate::machine::COMMIT;
@@ -30,8 +33,12 @@ pub struct Generator {
     pub note: &'static str,
 }
 
-/// All, ours first.
-pub fn all(servers: &Servers, resp_benchmark: Option<&Path>) -> Vec<Generator> {
+/// The client libraries that run under `kubectl redisbench local`, and their types in a manifest.
+const LIBRARIES: [(&str, &str); 3] =
+    [("redis-rs", "RedisRs"), ("fred", "Fred"), ("smart-batching", "SmartBatching")];
+
+/// All, ours first. Writes manifests to `folder`.
+pub fn all(servers: &Servers, resp_benchmark: Option<&Path>, folder: &Path) -> anyhow::Result<Vec<Generator>> {
     let (port, load) = (servers.port(), Load { rate: Some((RATE, 0)), ..Load::closed("get", 1, RATE * LENGTH) });
     let mut all = vec![Generator {
         name: "redisbench",
@@ -41,6 +48,19 @@ pub fn all(servers: &Servers, resp_benchmark: Option<&Path>) -> Vec<Generator> {
         keeps_rate: true,
         note: "the bare engine; latency from the due time",
     }];
+    for (name, kind) in LIBRARIES {
+        let file = folder.join(format!("{name}.yaml"));
+        let manifest = manifest(name, kind, port).to_string();
+        std::fs::write(&file, manifest).with_context(|| format!("failed to write {}", file.display()))?;
+        all.push(Generator {
+            name,
+            line: format!("kubectl-redisbench local --plain -o json -f {}", file.display()),
+            version: COMMIT.1.to_owned(),
+            read: library,
+            keeps_rate: true,
+            note: "a library of `load.clients` on 50 connections; latency from the due time",
+        });
+    }
     all.extend(resp_benchmark.map(|path| Generator {
         name: "resp-benchmark",
         line: format!(
@@ -61,7 +81,33 @@ pub fn all(servers: &Servers, resp_benchmark: Option<&Path>) -> Vec<Generator> {
         keeps_rate: false,
         note: "has no rate option: a closed loop at full speed",
     });
-    all
+    Ok(all)
+}
+
+fn manifest(name: &str, kind: &str, port: u16) -> Value {
+    json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": name},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("127.0.0.1:{port}")]}],
+            "workload": {
+                "operations": [{"name": "get", "command": "GET __key__"}],
+                "keys": {"count": 1_000},
+                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 100}}},
+            },
+            "preload": {"mode": "FillMissing"},
+            "load": {
+                "type": "OpenLoop",
+                "openLoop": {"rate": RATE},
+                "connections": 50,
+                "clients": [{"name": name, "type": kind, "pool": {"size": 50}}],
+                "warmup": "0s",
+                "duration": format!("{LENGTH}s"),
+            },
+            "measurement": {"probe": false},
+        },
+    })
 }
 
 /// The number after `name`, in a text like `p50 12 us, p99 34 us`.
@@ -75,6 +121,15 @@ fn ours(output: &str) -> Option<Reported> {
     let [mean, p50, p99, p999, max] =
         ["mean ", "p50 ", "p99 ", "p99.9 ", "max "].map(|name| Some(after(line, name)? / 1000.0));
     Some(Reported { mean, p50, p99, p999, max })
+}
+
+/// The object on standard output, which standard error follows.
+fn library(output: &str) -> Option<Reported> {
+    let object: Value = serde_json::Deserializer::from_str(output).into_iter().next()?.ok()?;
+    let times = &object["status"]["result"]["responseTime"];
+    let [mean, p50, p99, p999, max] = ["mean", "p50", "p99", "p999", "max"]
+        .map(|name| Some(times[format!("{name}Nanoseconds")].as_u64()? as f64 / 1e6));
+    Some(Reported { mean, p50, p99: Some(p99?), p999, max })
 }
 
 /// Its last line has the figures of the whole run.
@@ -107,6 +162,12 @@ mod tests {
             "1 requests\nresponse time: mean 13912.5 us, p50 104 us, p99 412000 us, p99.9 491000 us, max 500100 us\n";
         let [mean, p50, p99, p999, max] = [13.9125, 0.104, 412.0, 491.0, 500.1].map(Some);
         assert_eq!(ours(text), Some(Reported { mean, p50, p99, p999, max }));
+
+        let times = json!({"meanNanoseconds": 14_000_000, "p50Nanoseconds": 104_000, "p99Nanoseconds": 412_000_000});
+        let text = format!("{}\nmachine: busy\n", json!({"status": {"result": {"responseTime": times}}}));
+        let (mean, p50, p99) = (Some(14.0), Some(0.104), Some(412.0));
+        assert_eq!(library(&text), Some(Reported { mean, p50, p99, ..Reported::default() }));
+        assert_eq!(library("error: no port"), None);
 
         let text = "\u{1b}[Fqps: 19887(overall 19991), conn: 50, cnt: 55920, avg: 0.41ms, p99: 4.3ms\n\
                     qps: 19991, conn: 50, cnt: 60054, avg: 0.40ms, p99: 4.2ms\n";

@@ -73,6 +73,7 @@ fn shown(line: &str) -> String {
     let word = |word: &str, last: &str| match word.strip_prefix("127.0.0.1:") {
         Some(_) => "127.0.0.1:6379".to_owned(),
         None if last == "-p" => "6379".to_owned(),
+        None if last == "-f" => word.rsplit('/').next().unwrap_or(word).to_owned(),
         None => word.to_owned(),
     };
     let words: Vec<&str> = rest.split(' ').collect();
@@ -88,6 +89,7 @@ mod tests {
     #[test]
     fn commands_are_shown_as_typed() {
         assert_eq!(shown("/x/redis-benchmark -p 1234 \"GET a\""), "redis-benchmark -p 6379 \"GET a\"");
+        assert_eq!(shown("kubectl-redisbench local -f /tmp/1/fred.yaml"), "kubectl-redisbench local -f fred.yaml");
         assert_eq!(shown("redisbench-drive 127.0.0.1:1234 --get 100"), "redisbench-drive 127.0.0.1:6379 --get 100");
     }
 }
