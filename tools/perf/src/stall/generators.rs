@@ -34,8 +34,7 @@ pub struct Generator {
 }
 
 /// The client libraries that run under `kubectl redisbench local`, and their types in a manifest.
-const LIBRARIES: [(&str, &str); 3] =
-    [("redis-rs", "RedisRs"), ("fred", "Fred"), ("smart-batching", "SmartBatching")];
+const LIBRARIES: [(&str, &str); 3] = [("redis-rs", "RedisRs"), ("fred", "Fred"), ("smart-batching", "SmartBatching")];
 
 /// All, ours first. Writes manifests to `folder`.
 pub fn all(servers: &Servers, resp_benchmark: Option<&Path>, folder: &Path) -> anyhow::Result<Vec<Generator>> {
