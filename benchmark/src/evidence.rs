@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::Verdict;
 use crate::measurement::merge::merge;
-use crate::measurement::{Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardEvidence};
 use crate::plan::compile;
 use crate::verdict::verdict;
 
@@ -19,7 +19,7 @@ use crate::verdict::verdict;
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     spec: RedisBenchmarkSpec,
-    shards: Vec<ShardOutcome>,
+    shards: Vec<ShardEvidence>,
     #[serde(default)]
     timeline: Vec<Span>,
     #[serde(default)]

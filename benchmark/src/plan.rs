@@ -5,5 +5,5 @@ mod search;
 mod sweep;
 mod trials;
 
-pub use search::{GoodStep, SearchTrial, Standing, Why, of_searches, standing};
+pub use search::{GoodStep, SearchState, SearchTrial, Why, of_searches, standing};
 pub use trials::{Kind, Plan, Trial, compile};

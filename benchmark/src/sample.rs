@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::api::status::Verdict;
 use crate::api::{self, RedisBenchmark, Validated};
-use crate::measurement::{Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardEvidence};
 use crate::plan::{Trial, compile};
 use crate::report::Subject;
 use crate::verdict::verdict;
@@ -196,12 +196,12 @@ pub fn with_timeouts(mut snapshot: Snapshot, timeouts: u64) -> Snapshot {
 }
 
 pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
-    let shard = |snapshot: Snapshot| ShardOutcome {
+    let shard = |snapshot: Snapshot| ShardEvidence {
         shard: snapshot.shard,
         incarnation: format!("pod-{}", snapshot.shard),
         host: "n1".into(),
         snapshot: Some(snapshot),
-        ..ShardOutcome::default()
+        ..ShardEvidence::default()
     };
     Outcome {
         of: 1,

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use kube::runtime::reflector::Store;
 use redisbench_benchmark::api::status::{Phase, ThresholdOutcome};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
-use redisbench_benchmark::conductor::{LivePicture, Progress};
+use redisbench_benchmark::conductor::{ConductProgress, LivePicture};
 use redisbench_benchmark::report::conditions::condition;
 
 use crate::controller::Guarded;
@@ -192,7 +192,7 @@ impl Known {
     }
 }
 
-fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus, progress: &Progress) {
+fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus, progress: &ConductProgress) {
     if let Some(verdict) = &status.verdict {
         for (name, count) in verdicts(verdict.value) {
             page.add(&VERDICT, subject, &[name], count);
@@ -411,7 +411,7 @@ mod tests {
     fn samples_are_bounded_and_benchmarks_at_work_come_first() {
         let (reader, mut writer) = store();
         let tasks = TaskRegistry::default();
-        let _work = tasks.put_running(Run { uid: "working".into(), ..run() }, 0, Progress::default());
+        let _work = tasks.put_running(Run { uid: "working".into(), ..run() }, 0, ConductProgress::default());
         for name in ["first", "second", "working"] {
             let object = guarded(json!({"metadata": {"name": name, "uid": name}}), json!({"phase": "Pending"}));
             writer.apply_watcher_event(&Event::Apply(object));
@@ -456,7 +456,8 @@ mod tests {
             nodes: Vec::new(),
         };
         let stage = ConductStage::Running;
-        let progress = Progress { stage, trial: 1, of: 2, live: Some(Arc::new(picture)), ..Progress::default() };
+        let progress =
+            ConductProgress { stage, trial: 1, of: 2, live: Some(Arc::new(picture)), ..ConductProgress::default() };
         let publish = tasks.put_running(Run { uid: "u-1".into(), ..run() }, 1, progress.clone());
         let (first, second) = (r#"target="old",trial="0",cell="0""#, r#"target="",trial="1",cell="0""#);
         let shown = text(&source);
@@ -480,12 +481,12 @@ mod tests {
 
         // After a takeover, no counter is shown before it has the requests of all shards.
         let partial = progress.live.as_deref().cloned().map(|live| Arc::new(LivePicture { complete: false, ..live }));
-        publish.send(Progress { live: partial, ..progress.clone() }).unwrap();
+        publish.send(ConductProgress { live: partial, ..progress.clone() }).unwrap();
         let shown = text(&source);
         assert!(!shown.contains(&labelled("requests_total", second, "").replace('}', ",")), "{shown}");
 
         // Gauges of the last seconds end with the load; counters stay.
-        publish.send(Progress { stage: ConductStage::Collecting, ..progress }).unwrap();
+        publish.send(ConductProgress { stage: ConductStage::Collecting, ..progress }).unwrap();
         let shown = text(&source);
         assert!(!shown.contains("redisbench_recent"), "{shown}");
         has(&shown, &(labelled("requests_total", second, ",outcome=\"succeeded\"") + " 5"));

@@ -22,8 +22,8 @@ use prometheus_client::metrics::counter::Counter;
 use redisbench_benchmark::api::status::{Artifact, ComparisonResult};
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    CallCounts, ConductorConfig, Control, PolledShards, Progress, ResultMemory, ShardCalls, ShardPresence, conduct,
-    release,
+    CallCounts, ConductProgress, ConductorConfig, Control, PolledShards, ResultMemory, ShardCalls, ShardPresence,
+    conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
@@ -62,7 +62,7 @@ pub enum Ended {
 
 #[derive(Clone, Debug)]
 pub enum TaskView {
-    Running(Box<Progress>),
+    Running(Box<ConductProgress>),
     Ended {
         ended: Ended,
         /// Time since then.
@@ -120,7 +120,7 @@ pub struct ConductTask {
     presence: watch::Sender<Vec<ShardPresence>>,
     control: watch::Sender<Control>,
     release: watch::Sender<bool>,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<ConductProgress>,
     ended: OnceLock<(Ended, Instant)>,
     pub epoch: u64,
     /// The index of its trial, from 0.
@@ -298,7 +298,7 @@ impl TaskRegistry {
     /// If TLS cannot be set up with the credential.
     pub fn start(&self, input: TaskInput) -> Result<(), CredentialError> {
         let now = input.config.wall_clock.unix_nanoseconds();
-        let (publish, progress) = watch::channel(Progress::at_first(&input.config, now));
+        let (publish, progress) = watch::channel(ConductProgress::at_first(&input.config, now));
         let (epoch, trial) = (input.config.epoch, input.config.trial);
         let entry = ConductTask::new(input.run.clone(), epoch, trial, input.setting.clone(), progress.clone());
         entry.presence.send_replace(input.presence.clone());
@@ -327,8 +327,8 @@ struct TaskChannels {
     presence: watch::Receiver<Vec<ShardPresence>>,
     control: watch::Receiver<Control>,
     release: watch::Receiver<bool>,
-    publish: watch::Sender<Progress>,
-    progress: watch::Receiver<Progress>,
+    publish: watch::Sender<ConductProgress>,
+    progress: watch::Receiver<ConductProgress>,
 }
 
 async fn run_task<C: ShardCalls>(
@@ -399,7 +399,7 @@ async fn until_broken(task: BoxFuture<'static, ()>, entry: Weak<ConductTask>, wa
 }
 
 /// Wakes the reconciler when progress changes. Never returns, so that the caller waits for the conductor.
-async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + Send + Sync>, merges: Counter) {
+async fn announce(mut progress: watch::Receiver<ConductProgress>, wake: Arc<dyn Fn() + Send + Sync>, merges: Counter) {
     let mut known = None;
     while progress.changed().await.is_ok() {
         let live = progress.borrow_and_update().live.as_ref().map(Arc::as_ptr).map(|live| live as usize);
@@ -415,7 +415,7 @@ async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + 
 }
 
 impl ConductTask {
-    fn new(run: Run, epoch: u64, trial: u32, setting: Setting, progress: watch::Receiver<Progress>) -> Self {
+    fn new(run: Run, epoch: u64, trial: u32, setting: Setting, progress: watch::Receiver<ConductProgress>) -> Self {
         Self {
             run,
             presence: watch::Sender::default(),
@@ -452,7 +452,7 @@ impl ConductTask {
         self.release.send_if_modified(|release| !std::mem::replace(release, true));
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ConductProgress {
         self.progress.borrow().clone()
     }
 

@@ -11,7 +11,7 @@ use super::{Endpoint, PolledShards, ResultMemory};
 use crate::api::Threshold;
 use crate::api::Validated;
 use crate::api::spec::OnLost;
-use crate::measurement::judged::Standing;
+use crate::measurement::judged::ThresholdState;
 use crate::plan::Trial;
 
 /// Configuration of one conductor, which conducts one trial.
@@ -39,7 +39,7 @@ pub struct ConductorConfig {
     pub attempts: u32,
     pub thresholds: Vec<Threshold>,
     /// The thresholds' standings as an earlier conductor last published them; empty for a new trial.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<ThresholdState>,
     /// The checked spec, if a probe may follow a result whose limiting factor is unclear.
     pub probe: Option<Arc<Validated>>,
     pub wall_clock: WallClock,

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::calls::{CALLS_IN_FLIGHT, call_all};
 use super::event::{Action, Answered, Ask, Event, Now};
 use super::machine::Machine;
-use super::{Call, ConductorConfig, Control, Journal, Outcome, Progress, ShardCalls, ShardPresence};
+use super::{Call, ConductProgress, ConductorConfig, Control, Journal, Outcome, ShardCalls, ShardPresence};
 
 /// A call without a reply for this long does not count among [`CALLS_IN_FLIGHT`]: a dial to a machine that is gone takes seconds, and the
 /// calls to other shards must not wait for it.
@@ -36,7 +36,7 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     journal: J,
     mut presence: watch::Receiver<Vec<ShardPresence>>,
     mut control: watch::Receiver<Control>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<ConductProgress>,
 ) -> Outcome {
     let began = Instant::now();
     let wall_clock = config.wall_clock.clone();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Call, CallError, Control, Endpoint, JournalError, Outcome, Progress, Reply, ShardPresence, StartRecord, Unreachable,
+    Call, CallError, ConductProgress, Control, Endpoint, JournalError, Outcome, Reply, ShardPresence, StartRecord,
+    Unreachable,
 };
 
 /// The current time.
@@ -71,7 +72,7 @@ pub enum Action {
     Record(StartRecord),
     /// Drop all calls and records that have no reply: no event follows.
     Forget,
-    Publish(Box<Progress>),
+    Publish(Box<ConductProgress>),
     /// Send [`Event::Due`] at this time since the conductor began. Replaces the previous time.
     WakeAt(Duration),
     /// The trial has ended. Nothing follows.

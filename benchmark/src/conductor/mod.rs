@@ -1,7 +1,7 @@
 //! Conducts one trial: prepares the shards, measures their clocks, orders one start, takes snapshots, collects the result. It sees shards
 //! only as endpoints, so it treats pods and child processes alike.
 //!
-//! `docs/architecture.md` describes its place. [`conduct`] takes [`ShardPresence`] and [`Control`] as input, publishes [`Progress`], and
+//! `docs/architecture.md` describes its place. [`conduct`] takes [`ShardPresence`] and [`Control`] as input, publishes [`ConductProgress`], and
 //! returns an [`Outcome`]. [`release`] lets the shards exit once that outcome is safe.
 
 mod barrier;
@@ -39,7 +39,7 @@ mod take_over;
 mod tests;
 mod trial;
 
-use crate::measurement::{Ending, Failure, Kept, Outcome, ShardClock, ShardOutcome, reason};
+use crate::measurement::{Ending, Failure, Kept, Outcome, ShardClock, ShardEvidence, reason};
 
 use crate::measurement::Reader;
 pub use crate::measurement::ResultMemory;
@@ -54,5 +54,7 @@ pub use config::{
 };
 pub use driver::conduct;
 pub use polled::PolledShards;
-pub use progress::{ConductStage, LivePicture, LiveShard, PreparationProgress, Progress, RecentLatency, RecentPart};
+pub use progress::{
+    ConductProgress, ConductStage, LivePicture, LiveShard, PreparationProgress, RecentLatency, RecentPart,
+};
 pub use release::release;

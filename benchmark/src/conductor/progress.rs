@@ -20,7 +20,7 @@ use crate::verdict::ShardProcessors;
 
 /// State of a trial, replaced as a whole on every change.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct ConductProgress {
     pub stage: ConductStage,
     /// Counted from 0.
     pub trial: u32,
@@ -47,7 +47,7 @@ pub struct Progress {
     pub oldest_snapshot_age: Option<Duration>,
 }
 
-impl Progress {
+impl ConductProgress {
     /// Progress before any shard was asked. A recorded start counts as a start, judged by the time of day. If the trial's planned end has
     /// passed, the stage is Collecting, so that an abort that was not handled during the trial does not stop it.
     pub fn at_first(config: &ConductorConfig, unix_nanoseconds: u64) -> Self {

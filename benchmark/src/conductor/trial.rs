@@ -15,8 +15,8 @@ use super::recording::Recording;
 use super::seconds::{self, Course};
 use super::shards::{self, Shard, Standing};
 use super::{
-    Call, ConductStage, ConductorConfig, Control, Ending, Endpoint, Failure, Kept, Outcome, Progress, ShardOutcome,
-    ShardPresence, reason,
+    Call, ConductProgress, ConductStage, ConductorConfig, Control, Ending, Endpoint, Failure, Kept, Outcome,
+    ShardEvidence, ShardPresence, reason,
 };
 use crate::measurement::parts::{Parts, kept_bytes};
 use crate::measurement::threshold::{Watch, watched_seconds};
@@ -40,7 +40,7 @@ pub struct Conductor {
     /// The time of the next call to idle shards.
     contact_at: Duration,
     /// As last published.
-    pub published: Progress,
+    pub published: ConductProgress,
     pub shards: Vec<Shard>,
     /// The longest [`Shard::length`].
     longest: Duration,
@@ -80,7 +80,7 @@ pub type Step<T> = Result<Option<T>, Ending>;
 
 impl Conductor {
     pub fn new(mut config: ConductorConfig, presence: Vec<ShardPresence>, now: Now) -> Self {
-        let published = Progress::at_first(&config, now.unix_nanoseconds);
+        let published = ConductProgress::at_first(&config, now.unix_nanoseconds);
         let mut out = Outbox::default();
         out.actions.push(Action::Publish(Box::new(published.clone())));
         let (plan, run, trial) = (&config.plan, &config.run, config.trial);
@@ -223,7 +223,7 @@ impl Conductor {
         let history = self.course.history();
         let live =
             since_start.and_then(|since_start| live::of(&self.shards, &self.parts, history, since_start)).map(Arc::new);
-        self.published = Progress { live, ..self.counted(stage) };
+        self.published = ConductProgress { live, ..self.counted(stage) };
         self.out.actions.push(Action::Publish(Box::new(self.published.clone())));
     }
 
@@ -245,14 +245,14 @@ impl Conductor {
         let live = self.published.live.take();
         let counted = self.counted(stage);
         let news = counted != self.published;
-        self.published = Progress { live, ..counted };
+        self.published = ConductProgress { live, ..counted };
         if news {
             self.out.actions.push(Action::Publish(Box::new(self.published.clone())));
         }
     }
 
-    fn counted(&self, stage: ConductStage) -> Progress {
-        Progress {
+    fn counted(&self, stage: ConductStage) -> ConductProgress {
+        ConductProgress {
             stage,
             trial: self.config.trial,
             of: self.config.of,
@@ -317,7 +317,7 @@ impl Conductor {
             let endpoint = shard.endpoint.clone();
             let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
             let snapshot = shard.snapshot.take();
-            ShardOutcome {
+            ShardEvidence {
                 shard: shard.plan.shard,
                 partial: snapshot.is_some() && shard.standing != Standing::Finished,
                 // After a start, every shard without a final snapshot is lost, whether it was stopped or not.

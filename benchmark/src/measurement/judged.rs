@@ -9,7 +9,7 @@ use crate::api::Threshold;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     pub threshold: Threshold,
-    pub standing: Standing,
+    pub standing: ThresholdState,
 }
 
 /// Observed value of a threshold's metric.
@@ -29,7 +29,7 @@ pub enum Observed {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ThresholdState {
     /// The worst observation; none before anything could be judged.
     pub worst: Option<Worst>,
     /// Judged windows; 0 for a threshold on the whole.
@@ -51,7 +51,7 @@ pub struct Worst {
     pub at: Option<Duration>,
 }
 
-impl Standing {
+impl ThresholdState {
     /// Returns whether everything judged holds; none if nothing was judged.
     pub fn holds(&self) -> Option<bool> {
         self.worst.as_ref().map(|worst| worst.holds)

@@ -17,7 +17,7 @@ use redisbench_wire::timeline::Span;
 use crate::measurement::measured::{Measured, MergedCache, MergedChurn, NodeMeasured, OTHER, OperationMeasured};
 use crate::measurement::parts::Parts;
 use crate::measurement::topology::{self, MergedTopology};
-use crate::measurement::{Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardEvidence};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -248,7 +248,7 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
 }
 
 /// Requests that shard `index`, if lost, would have sent after its last snapshot. Unknowable in a closed loop that ends by time.
-fn unknown(plan: &TrialPlan, streams: &[CumulativeRate], index: u32, shard: &ShardOutcome) -> u64 {
+fn unknown(plan: &TrialPlan, streams: &[CumulativeRate], index: u32, shard: &ShardEvidence) -> u64 {
     if shard.lost.is_none() {
         return 0;
     }

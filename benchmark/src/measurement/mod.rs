@@ -12,4 +12,4 @@ pub mod threshold;
 pub mod topology;
 
 pub use memory::{Kept, Reader, ResultMemory};
-pub use outcome::{Cleanup, Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
+pub use outcome::{Cleanup, Ending, Failure, Outcome, ShardClock, ShardEvidence, reason};

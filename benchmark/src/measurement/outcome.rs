@@ -23,8 +23,8 @@ pub struct Outcome {
     /// The start of that attempt, in nanoseconds since the Unix epoch; none if it never did.
     pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in index order.
-    pub shards: Vec<ShardOutcome>,
-    /// Histograms and breakdowns that were merged as they arrived; see [`ShardOutcome::own_latency`].
+    pub shards: Vec<ShardEvidence>,
+    /// Histograms and breakdowns that were merged as they arrived; see [`ShardEvidence::own_latency`].
     pub parts: Parts,
     /// Memory of the snapshots.
     pub kept: Kept,
@@ -51,7 +51,7 @@ impl Failure {
 }
 
 impl Outcome {
-    pub fn lost(&self) -> impl Iterator<Item = &ShardOutcome> {
+    pub fn lost(&self) -> impl Iterator<Item = &ShardEvidence> {
         self.shards.iter().filter(|shard| shard.lost.is_some())
     }
 
@@ -61,7 +61,7 @@ impl Outcome {
     }
 
     /// Shards that did not acknowledge the abort within 4 s: their processes must be ended from outside.
-    pub fn unacknowledged(&self) -> impl Iterator<Item = &ShardOutcome> {
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &ShardEvidence> {
         self.shards.iter().filter(|shard| shard.unacknowledged)
     }
 }
@@ -115,7 +115,7 @@ pub struct Failure {
 /// One shard's part of an outcome. Written as evidence, it names no machine.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardOutcome {
+pub struct ShardEvidence {
     /// Counted from 0.
     pub shard: u32,
     /// The incarnation that sent the snapshot; empty if none was ever dialled.

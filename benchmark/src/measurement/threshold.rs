@@ -14,7 +14,7 @@ pub use watch::{Watch, watched_seconds};
 
 use crate::api::{Limit, Threshold};
 use crate::human;
-use crate::measurement::judged::{Observed, Standing, Worst};
+use crate::measurement::judged::{Observed, ThresholdState, Worst};
 use crate::measurement::latencies::{Censored, Interval};
 
 /// Expected number of failed requests at the bound before an error rate is judged during the load.
@@ -71,7 +71,7 @@ impl Limit {
 
 impl Threshold {
     /// Judges the whole measurement. None for a threshold on windows, which [`Watch`] has judged.
-    pub fn judge(&self, observation: &Observation) -> Option<Standing> {
+    pub fn judge(&self, observation: &Observation) -> Option<ThresholdState> {
         if self.window.is_some() {
             return None;
         }
@@ -79,7 +79,7 @@ impl Threshold {
             let is_known = matches!(worst.observed, Observed::Latency(Censored::Known(_)));
             Worst { interval: is_known.then(|| part.interval(&self.limit)).flatten(), ..worst }
         });
-        Some(Standing { worst, ..Standing::default() })
+        Some(ThresholdState { worst, ..ThresholdState::default() })
     }
 
     /// The worst observation of its scope in `observation`, ignoring parts with fewer than `least` requests.
@@ -107,7 +107,7 @@ impl Threshold {
     }
 
     /// Observed and allowed value, for people.
-    pub fn describe(&self, standing: &Standing) -> String {
+    pub fn describe(&self, standing: &ThresholdState) -> String {
         let (subject, allowed) = (self.subject(), self.allowed());
         let window = self.window.map(|window| format!(" over {}", human::seconds(window))).unwrap_or_default();
         let Some(worst) = &standing.worst else {

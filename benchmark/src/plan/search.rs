@@ -153,7 +153,7 @@ impl SearchPlan {
 
 /// State of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct SearchState {
     pub objective: Objective,
     /// None while the search continues.
     pub answer: Option<Answer<Why>>,
@@ -179,7 +179,7 @@ pub fn of_searches(lines: &[TrialLine]) -> Vec<Vec<TrialLine>> {
 }
 
 /// State of a search of `spec` after the trials of these lines, which are of a single search; none if the spec has no search.
-pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standing> {
+pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<SearchState> {
     let search = check_search(spec, spec.search.as_ref()?, &mut Vec::new())?;
     let steps = steps(lines);
     let answer = match search::next(&search.limits, &steps) {
@@ -189,7 +189,7 @@ pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standi
     let (good, bad) = search::bracket(&search.limits, &steps);
     let tell = |bad: Bad<Why>| most_telling(bad, &steps);
     let answer = answer.map(|answer| Answer { first_bad: answer.first_bad.map(tell), ..answer });
-    Some(Standing { objective: search.objective, answer, good, bad: bad.map(tell) })
+    Some(SearchState { objective: search.objective, answer, good, bad: bad.map(tell) })
 }
 
 /// Picks the most conclusive of several failures at a rate: the last one with a saturated target, which decides that the target does not

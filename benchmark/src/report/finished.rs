@@ -516,14 +516,14 @@ fn shards(outcome: &Outcome, unknown: &[u64], size: u64) -> Result<Vec<ShardResu
 }
 
 /// Delay of the shard's first send after its due time.
-fn first_send(outcome: &crate::measurement::ShardOutcome) -> Option<u64> {
+fn first_send(outcome: &crate::measurement::ShardEvidence) -> Option<u64> {
     let window = outcome.snapshot.as_ref()?.window;
     let sent = window.first_send_nanoseconds;
     (sent > 0).then(|| sent.saturating_sub(window.first_due_nanoseconds.max(window.start_nanoseconds)))
 }
 
 fn shard(
-    outcome: &crate::measurement::ShardOutcome,
+    outcome: &crate::measurement::ShardEvidence,
     first: Option<u64>,
     unknown: u64,
     size: u64,

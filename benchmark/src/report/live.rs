@@ -7,7 +7,7 @@ use super::conditions::{Conditions, Truth, condition, reason};
 use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, NodeProgress, Phase, ShardProgress, Summary, Synchronization, VerdictReason};
-use crate::conductor::{ConductStage, LivePicture, LiveShard, Progress, QUEUED, ShardPresence};
+use crate::conductor::{ConductProgress, ConductStage, LivePicture, LiveShard, QUEUED, ShardPresence};
 use crate::quantile::Quantile;
 use crate::verdict::{SoFar, so_far};
 use crate::{human, measurement::latencies, measurement::topology};
@@ -26,7 +26,7 @@ impl Subject<'_> {
     }
 
     /// While a conductor reports `progress`.
-    pub fn running(&self, status: &mut RedisBenchmarkStatus, progress: &Progress, presence: &[ShardPresence]) {
+    pub fn running(&self, status: &mut RedisBenchmarkStatus, progress: &ConductProgress, presence: &[ShardPresence]) {
         let is_same_attempt = status
             .trial
             .as_ref()
@@ -68,7 +68,7 @@ impl Subject<'_> {
     }
 
     /// Describes the current step, for people.
-    fn describe(&self, progress: &Progress, presence: &[ShardPresence]) -> String {
+    fn describe(&self, progress: &ConductProgress, presence: &[ShardPresence]) -> String {
         let desired = self.shards;
         let counts = &progress.shards;
         // Shards that this trial does not need may still be replaced.
@@ -94,7 +94,7 @@ impl Subject<'_> {
         }
     }
 
-    fn live_summary(&self, progress: &Progress) -> Summary {
+    fn live_summary(&self, progress: &ConductProgress) -> Summary {
         let counts = &progress.shards;
         let there = match progress.stage {
             ConductStage::Preparing => counts.armed,
@@ -113,7 +113,7 @@ impl Subject<'_> {
         }
     }
 
-    fn live_progress(&self, progress: &Progress) -> Option<status::Progress> {
+    fn live_progress(&self, progress: &ConductProgress) -> Option<status::Progress> {
         if progress.stage == ConductStage::Preparing {
             let preparation = &progress.preparation;
             let percent = match preparation.preload_commands {
@@ -140,7 +140,7 @@ impl Subject<'_> {
         })
     }
 
-    fn reasons(&self, progress: &Progress, live: &LivePicture) -> Vec<VerdictReason> {
+    fn reasons(&self, progress: &ConductProgress, live: &LivePicture) -> Vec<VerdictReason> {
         let counted = SoFar {
             tally: &live.total,
             most_frequent: live.errors.first().map(|(kind, _)| kind.as_str()),
@@ -188,7 +188,7 @@ fn recent(live: &LivePicture, quantile: Quantile) -> Option<u64> {
     latencies::known(&live.recent.as_ref()?.response, quantile)
 }
 
-fn synchronization(progress: &Progress) -> Option<Synchronization> {
+fn synchronization(progress: &ConductProgress) -> Option<Synchronization> {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Some(Synchronization {
         start_skew_microseconds: progress.start_skew.map_or(0, micros),
@@ -248,7 +248,9 @@ mod tests {
         let live = Some(Arc::new(live));
         let spec = crate::api::read(&crate::sample::object()).unwrap().spec;
         let subject = Subject { spec: &spec, shards, generation: None, now: jiff::Timestamp::UNIX_EPOCH };
-        subject.live_progress(&Progress { stage: ConductStage::Running, live, ..Progress::default() }).unwrap()
+        subject
+            .live_progress(&ConductProgress { stage: ConductStage::Running, live, ..ConductProgress::default() })
+            .unwrap()
     }
 
     #[test]

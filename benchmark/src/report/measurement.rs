@@ -16,7 +16,7 @@ use crate::api::status::{
 };
 use crate::measurement::measured::Measured;
 use crate::measurement::merge::Merged;
-use crate::measurement::{Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardEvidence};
 
 pub use seconds::{NamedPart, Second, seconds};
 
@@ -232,7 +232,7 @@ fn set(measured: &Measured) -> Result<HistogramSet, HistogramError> {
 /// One record per shard of `outcome`.
 pub fn shard_records(outcome: Outcome) -> Vec<ShardRecord> {
     let probes = outcome.probes.into_iter().map(Some).chain(std::iter::repeat(None));
-    let record = |(shard, probe): (ShardOutcome, _)| ShardRecord {
+    let record = |(shard, probe): (ShardEvidence, _)| ShardRecord {
         index: shard.shard,
         incarnation: shard.incarnation,
         host: shard.host,

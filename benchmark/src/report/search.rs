@@ -20,7 +20,7 @@ use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};
 use crate::measurement::measured::Measured as Requests;
 use crate::measurement::merge::Merged;
-use crate::plan::{self, GoodStep, SearchTrial, Standing, Why};
+use crate::plan::{self, GoodStep, SearchState, SearchTrial, Why};
 use crate::quantile::Quantile;
 use crate::verdict;
 
@@ -331,7 +331,7 @@ pub(super) fn sentence(searches: &[CellSearch]) -> String {
     searches.iter().take(TOLD).map(tell).chain(more).collect::<Vec<_>>().join("; ")
 }
 
-fn result(standing: &Standing, steps: usize) -> SearchResult {
+fn result(standing: &SearchState, steps: usize) -> SearchResult {
     let (good, bad) = match &standing.answer {
         Some(answer) => (answer.last_good, answer.first_bad.as_ref()),
         None => (standing.good, standing.bad.as_ref()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::conditions::{Truth, reason};
 use crate::api::status::{ThresholdOutcome, ThresholdStatus};
 use crate::human;
-use crate::measurement::judged::{Judged, Observed, Standing, Worst};
+use crate::measurement::judged::{Judged, Observed, ThresholdState, Worst};
 use crate::measurement::latencies::{Censored, Interval};
 use crate::measurement::merge::Merged;
 use crate::measurement::threshold::Observation;
@@ -63,7 +63,7 @@ fn is_worse(one: &ThresholdStatus, other: &ThresholdStatus) -> bool {
 }
 
 /// Restores a standing from the status, to continue from it.
-pub fn standing(status: &ThresholdStatus) -> Standing {
+pub fn standing(status: &ThresholdStatus) -> ThresholdState {
     let latency =
         status.observed_nanoseconds.map(Censored::Known).or(status.more_than_nanoseconds.map(Censored::MoreThan));
     let errors = status.failed_requests.zip(status.of_requests);
@@ -71,7 +71,7 @@ pub fn standing(status: &ThresholdStatus) -> Standing {
         .map(Observed::Latency)
         .or(errors.map(|(failed, of)| Observed::Errors { failed, of }))
         .or(status.observed_per_second.map(Observed::PerSecond));
-    Standing {
+    ThresholdState {
         worst: observed.map(|observed| Worst {
             observed,
             interval: status.low_nanoseconds.map(|low| Interval { low, high: status.high_nanoseconds }),

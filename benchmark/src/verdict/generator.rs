@@ -15,7 +15,7 @@ use super::thresholds::{
 };
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
 use crate::measurement::merge::Merged;
-use crate::measurement::{Outcome, ShardOutcome};
+use crate::measurement::{Outcome, ShardEvidence};
 use crate::{human, measurement::latencies};
 
 /// In millionths.
@@ -238,7 +238,7 @@ pub(super) fn busiest_workers(outcome: &Outcome) -> impl Iterator<Item = (u64, u
     processors(outcome).into_iter().map(|(shard, _, processor)| (processor.busy(), shard.shard))
 }
 
-fn processors(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
+fn processors(outcome: &Outcome) -> Vec<(&ShardEvidence, &Snapshot, Processor)> {
     let machines = Machines::of(outcome);
     let known = outcome.shards.iter().filter_map(|shard| Some((shard, shard.snapshot.as_ref()?)));
     known.map(|(shard, snapshot)| (shard, snapshot, Processor::of(snapshot, &machines))).collect()
@@ -278,7 +278,7 @@ pub(super) fn is_busy(outcome: &Outcome, behind: &[Range<u64>]) -> bool {
 /// The shards with more than a few seconds in which a worker ran for [`BUSY_FOR_LATENCIES`] or more: the share of the measurement that
 /// these seconds decide, and the seconds.
 pub(super) fn busy_seconds(outcome: &Outcome, merged: &Merged) -> Vec<(u64, u32, Seconds)> {
-    let busy = |shard: &ShardOutcome| {
+    let busy = |shard: &ShardEvidence| {
         let snapshot = shard.snapshot.as_ref()?;
         let [busy, ..] = strain::measured_by(snapshot, &Waits::new(), |_| BUSY_FOR_LATENCIES)?;
         let decided = || busy.beyond.min(delayed(snapshot, merged, 0));
@@ -437,11 +437,11 @@ fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Opti
 }
 
 /// Shards that stood still, the worst first.
-fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOutcome)> {
+fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardEvidence)> {
     // Between two replies of a connection all other connections have their turn, and on average this takes as long as a request.
     let longest_turn = latencies::round(2.0 * merged.total.response.mean());
     let machines = Machines::of(outcome);
-    let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, &machines, longest_turn);
+    let held = |shard: &ShardEvidence| held(shard.snapshot.as_ref()?, &machines, longest_turn);
     let mut standing: Vec<_> = outcome.shards.iter().filter_map(|shard| Some((held(shard)?, shard))).collect();
     standing.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
     standing

@@ -10,7 +10,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Journal, JournalError, Progress, ShardPresence, StartRecord, conduct, release,
+    ConductProgress, ConductorConfig, Control, Journal, JournalError, ShardPresence, StartRecord, conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::measurement::{Ending, Outcome};
@@ -114,7 +114,7 @@ async fn follow(
     display: &mut Display,
 ) -> (Outcome, bool) {
     let shards = config.plan.shards;
-    let (publish, mut progress) = watch::channel(Progress::default());
+    let (publish, mut progress) = watch::channel(ConductProgress::default());
     let (order, control) = watch::channel(Control::default());
     let mut conducting = std::pin::pin!(conduct(config, calls, NoJournal, presence.clone(), control, publish));
     let mut tick = tokio::time::interval(TICK);
@@ -138,7 +138,7 @@ fn show(
     benchmark: &mut RedisBenchmark,
     plan: &Plan,
     shards: u32,
-    progress: &Progress,
+    progress: &ConductProgress,
     presence: &[ShardPresence],
     display: &mut Display,
 ) {

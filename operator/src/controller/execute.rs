@@ -9,7 +9,7 @@ use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{ConductorConfig, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
-use redisbench_benchmark::measurement::judged::Standing;
+use redisbench_benchmark::measurement::judged::ThresholdState;
 use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::{Finished, thresholds};
@@ -198,7 +198,7 @@ impl Executor<'_> {
     }
 
     /// The thresholds' standings of the resumed trial, as far as the status has them.
-    fn standings(&self, trial: u32, resume: Option<StartRecord>) -> Vec<Standing> {
+    fn standings(&self, trial: u32, resume: Option<StartRecord>) -> Vec<ThresholdState> {
         let Some(status) = self.benchmark.status.as_ref() else { return Vec::new() };
         let same =
             |known: &TrialStatus| known.index == trial && resume.is_some_and(|record| record.attempt == known.attempt);

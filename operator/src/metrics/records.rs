@@ -38,7 +38,7 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::conductor::Progress;
+    use redisbench_benchmark::conductor::ConductProgress;
 
     use super::super::Setting;
     use super::*;
@@ -47,7 +47,9 @@ mod tests {
     fn the_newest_trials_are_kept() {
         let mut records = Records::default();
         let trial = |trial| {
-            TrialSample::live(Setting { trial, ..Setting::default() }, &Progress::default(), &[], |_, _| Vec::new())
+            TrialSample::live(Setting { trial, ..Setting::default() }, &ConductProgress::default(), &[], |_, _| {
+                Vec::new()
+            })
         };
         for index in [0, 0].into_iter().chain(0..12) {
             records.add("long", trial(index));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::api::status::{self, Latencies, Percentile, Requests, TrialLine, TrialResult, VerdictValue};
-use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
+use redisbench_benchmark::conductor::{ConductProgress, ConductStage, LivePicture};
 use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::quantile::Quantile;
@@ -136,7 +136,7 @@ impl TrialSample {
     /// Of a trial that runs. `errors` turns all errors by kind, and their number, into those to show.
     pub fn live(
         setting: Setting,
-        progress: &Progress,
+        progress: &ConductProgress,
         asked: &[Quantile],
         errors: impl FnOnce(&[(String, u64)], u64) -> Labelled,
     ) -> Self {
@@ -222,7 +222,7 @@ impl TrialSample {
     pub fn of_finished(
         setting: Setting,
         finished: &Finished,
-        last: &Progress,
+        last: &ConductProgress,
         errors: impl FnOnce(&[(String, u64)], u64) -> Labelled,
     ) -> Option<Self> {
         let result = finished.result()?;

@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{Arc, ConductTask, Ended, Finished, Instant, Progress, Run, Runner, Setting, TaskRegistry, watch};
+use super::{Arc, ConductProgress, ConductTask, Ended, Finished, Instant, Run, Runner, Setting, TaskRegistry, watch};
 
 /// As a panic does, without its message on stderr.
 fn panic() -> BoxFuture<'static, ()> {
@@ -17,7 +17,12 @@ impl TaskRegistry {
     }
 
     /// A task whose progress the test sets through the returned sender.
-    pub(crate) fn put_running(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
+    pub(crate) fn put_running(
+        &self,
+        run: Run,
+        epoch: u64,
+        progress: ConductProgress,
+    ) -> watch::Sender<ConductProgress> {
         let trial = progress.trial;
         let (publish, progress) = watch::channel(progress);
         let setting = Setting { trial, ..Setting::default() };
@@ -29,7 +34,7 @@ impl TaskRegistry {
     /// A run whose trial has ended, with no shards to release.
     pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
         let trial = finished.trial.as_ref().map_or(0, |trial| trial.index);
-        let progress = watch::channel(Progress::default()).1;
+        let progress = watch::channel(ConductProgress::default()).1;
         let entry = ConductTask::new(run, epoch, trial, Setting::default(), progress);
         entry.end(Arc::new(finished));
         self.lock().insert(entry.run.uid.clone(), Arc::new(entry));

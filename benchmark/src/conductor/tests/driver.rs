@@ -56,7 +56,7 @@ struct Driven {
     calls: Arc<Calls>,
     presence: watch::Sender<Vec<ShardPresence>>,
     control: watch::Sender<Control>,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<ConductProgress>,
     conducting: JoinHandle<Outcome>,
 }
 
@@ -65,7 +65,7 @@ impl Driven {
         let calls = Calls::new(rig);
         let (presence, seen) = watch::channel(rig.presence.clone());
         let (control, controlled) = watch::channel(Control::default());
-        let (publish, progress) = watch::channel(Progress::default());
+        let (publish, progress) = watch::channel(ConductProgress::default());
         let conducting =
             tokio::spawn(conduct(rig.config.clone(), Arc::clone(&calls), Durable, seen, controlled, publish));
         Self { calls, presence, control, progress, conducting }

@@ -27,8 +27,8 @@ use self::fake::{FakeShards, RATE};
 use super::event::{Action, Answered, Ask, Event, Now};
 use super::machine::Machine;
 use super::{
-    Call, CallError, ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Endpoint, Failure, JournalError,
-    Outcome, Progress, Reply, ShardPresence, StartRecord,
+    Call, CallError, ConductProgress, ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Endpoint,
+    Failure, JournalError, Outcome, Reply, ShardPresence, StartRecord,
 };
 
 pub use self::fake::bare_snapshot as snapshot;
@@ -86,7 +86,7 @@ struct Rig {
     config: ConductorConfig,
     journal: Records,
     presence: Vec<ShardPresence>,
-    progress: Progress,
+    progress: ConductProgress,
     lie: Option<Lie>,
     /// The lag of the conductor's wall clock.
     behind: Duration,
@@ -116,7 +116,7 @@ impl Rig {
             shards,
             journal: Records::default(),
             presence,
-            progress: Progress::default(),
+            progress: ConductProgress::default(),
             lie: None,
             behind: Duration::ZERO,
             control: Control::default(),
@@ -247,7 +247,7 @@ impl Rig {
     }
 
     /// Conducts until `seen` holds for the published progress.
-    fn until(&mut self, mut seen: impl FnMut(&Progress) -> bool) {
+    fn until(&mut self, mut seen: impl FnMut(&ConductProgress) -> bool) {
         self.run_until(|rig| seen(&rig.progress));
     }
 
@@ -312,7 +312,7 @@ impl Rig {
         self.kill();
         self.config.epoch += 1;
         self.config.resume = self.journal.written.last().map(|(record, _)| *record);
-        self.progress = Progress::default();
+        self.progress = ConductProgress::default();
     }
 
     /// Counts the replies with a clock, and those with a snapshot, from now on.
@@ -340,7 +340,7 @@ fn evicted() -> ShardPresence {
     ShardPresence::Gone { why: "evicted".into(), replaced: true }
 }
 
-fn measuring(progress: &Progress) -> bool {
+fn measuring(progress: &ConductProgress) -> bool {
     progress.stage == ConductStage::Running && progress.live.as_ref().is_some_and(|live| live.measuring)
 }
 

@@ -6,7 +6,7 @@ use super::super::{ConductStage, Ending};
 use super::{MEASURED, OnLost, Rig, WARMUP, evicted, failure, measuring, succeeded};
 
 /// Kills the conductor of `rig` once `when` holds, and turns the rig into that of its successor.
-fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
+fn kill(rig: &mut Rig, when: impl FnMut(&super::ConductProgress) -> bool) {
     rig.until(when);
     rig.kill();
     rig.pass(Duration::from_secs(5));
@@ -255,14 +255,20 @@ fn one_lost_shard_decides_nothing_while_the_other_may_never_have_started() {
 #[test]
 fn a_recorded_start_counts_as_one_before_anybody_is_asked() {
     let mut rig = Rig::new(2);
-    assert_eq!(super::Progress::at_first(&rig.config, rig.clocks().unix_nanoseconds).stage, ConductStage::Preparing);
+    assert_eq!(
+        super::ConductProgress::at_first(&rig.config, rig.clocks().unix_nanoseconds).stage,
+        ConductStage::Preparing
+    );
     kill(&mut rig, measuring);
-    let first = super::Progress::at_first(&rig.config, rig.clocks().unix_nanoseconds);
+    let first = super::ConductProgress::at_first(&rig.config, rig.clocks().unix_nanoseconds);
     assert_eq!((first.stage, first.attempt, first.shards.desired), (ConductStage::Running, 0, 2));
     assert_eq!(first.start_at_unix_nanoseconds, rig.config.resume.map(|record| record.start_at_unix_nanoseconds));
     rig.pass(MEASURED * 2);
     rig.succeed();
-    assert_eq!(super::Progress::at_first(&rig.config, rig.clocks().unix_nanoseconds).stage, ConductStage::Collecting);
+    assert_eq!(
+        super::ConductProgress::at_first(&rig.config, rig.clocks().unix_nanoseconds).stage,
+        ConductStage::Collecting
+    );
 }
 
 /// An abort after the load has no effect: absent and unreachable shards are collected as usual.

@@ -11,7 +11,7 @@ fn next(rig: &mut Rig, trial: u32, shards: u32) {
     rig.config.epoch += 1;
     rig.config.of = 3;
     (rig.config.plan, rig.config.trial) = (Arc::new(plan(shards)), trial);
-    rig.progress = super::Progress::default();
+    rig.progress = super::ConductProgress::default();
 }
 
 /// A rig whose first trial has ended.

@@ -27,7 +27,7 @@ fn whole(snapshots: Vec<Snapshot>) -> Observation {
     Observation::whole(&merge(&spec.plan, &outcome(snapshots)).unwrap().unwrap())
 }
 
-fn judge(threshold: &Threshold, snapshots: Vec<Snapshot>) -> Standing {
+fn judge(threshold: &Threshold, snapshots: Vec<Snapshot>) -> ThresholdState {
     threshold.judge(&whole(snapshots)).unwrap()
 }
 
@@ -154,7 +154,7 @@ fn people_are_told_what_was_seen_and_what_is_wanted() {
     );
     let errors = Threshold { scope: Scope::Operation("get".into()), ..of(Limit::ErrorRate { max_basis_points: 1 }) };
     assert_eq!(
-        errors.describe(&Standing::default()),
+        errors.describe(&ThresholdState::default()),
         "the error rate of get could not be judged: too few requests; must be at most 0.01 %"
     );
 }
@@ -329,7 +329,7 @@ fn only_load_that_counts_is_judged() {
     }
     assert!(seconds.watch.look(&seconds.history, 3..5).is_some());
     seconds.watch.forget();
-    assert_eq!(seconds.watch.judged()[0].standing, Standing::default());
+    assert_eq!(seconds.watch.judged()[0].standing, ThresholdState::default());
 }
 
 #[test]

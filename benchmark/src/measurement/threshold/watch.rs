@@ -9,7 +9,7 @@ use redisbench_wire::timeline::{History, Sum};
 
 use super::observation::Observation;
 use crate::api::{Limit, Threshold};
-use crate::measurement::judged::{Judged, Standing};
+use crate::measurement::judged::{Judged, ThresholdState};
 
 /// Windows advance by this fraction of their length.
 const STEPS: u32 = 10;
@@ -31,7 +31,7 @@ fn whole_seconds(window: Duration) -> u32 {
 #[derive(Debug)]
 pub struct Watch {
     thresholds: Vec<Threshold>,
-    standings: Vec<Standing>,
+    standings: Vec<ThresholdState>,
     /// Names of the parts of a second.
     operations: Vec<String>,
     /// The first second that has not been judged; none before the measurement.
@@ -45,15 +45,15 @@ pub struct Watch {
 impl Watch {
     /// Continues from `standings` of an earlier watch, unless their windows can be judged again. Standings of other thresholds are ignored.
     /// `operations` names the parts that shards count separately.
-    pub fn new(thresholds: Vec<Threshold>, standings: Vec<Standing>, operations: Vec<String>) -> Self {
+    pub fn new(thresholds: Vec<Threshold>, standings: Vec<ThresholdState>, operations: Vec<String>) -> Self {
         let mut standings = if standings.len() == thresholds.len() { standings } else { Vec::new() };
-        standings.resize_with(thresholds.len(), Standing::default);
+        standings.resize_with(thresholds.len(), ThresholdState::default);
         Self { thresholds, standings, operations, next: None, so_far: Sum::default(), coarse_until: 0 }
     }
 
     /// Resets for another attempt.
     pub fn forget(&mut self) {
-        self.standings.fill(Standing::default());
+        self.standings.fill(ThresholdState::default());
         (self.next, self.so_far, self.coarse_until) = (None, Sum::default(), 0);
     }
 
@@ -90,7 +90,7 @@ impl Watch {
             self.coarse_until = longer.end();
         } else if self.next.is_none() {
             // Every window will be judged again.
-            self.standings.fill(Standing::default());
+            self.standings.fill(ThresholdState::default());
         }
     }
 
@@ -138,7 +138,7 @@ impl Watch {
     }
 }
 
-fn note(threshold: &Threshold, standing: &mut Standing, window: &Observation, at: Duration) {
+fn note(threshold: &Threshold, standing: &mut ThresholdState, window: &Observation, at: Duration) {
     let Some(found) = threshold.worst(window, threshold.limit.least(), Some(at)) else { return };
     standing.windows += 1;
     standing.failed_windows += u64::from(!found.holds);

@@ -220,7 +220,7 @@ fn what_was_found_is_said_in_a_sentence() {
     let bad = Bad { rate: 10_100, times: 2, why: why(LimitedBy::Target) };
     let told = |ending, good: Option<u64>| {
         let answer = Answer { ending, last_good: good, first_bad: Some(bad.clone()), contradicted: 1 };
-        let standing = Standing { objective: P99, answer: Some(answer), good: None, bad: None };
+        let standing = SearchState { objective: P99, answer: Some(answer), good: None, bad: None };
         result(&standing, 20)
     };
     let found = told(Ending::Found, Some(10_000));
@@ -250,7 +250,7 @@ fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
     let told = |limited_by| {
         let bad = Some(Bad { rate: 10_100, times: 1, why: why(limited_by) });
         let answer = Answer { ending: Ending::NotConfirmed, last_good: None, first_bad: bad, contradicted: 0 };
-        result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
+        result(&SearchState { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
     };
     assert!(told(LimitedBy::GeneratorCPU).contains("add shards"), "{}", told(LimitedBy::GeneratorCPU));
     assert!(
@@ -270,7 +270,7 @@ const AT_OUR_END: [(LimitedBy, &str); 3] = [
 fn over(ending: Ending<Why>, good: Option<u64>, limited_by: LimitedBy) -> SearchResult {
     let bad = Some(Bad { rate: 10_100, times: 2, why: why(limited_by) });
     let answer = Answer { ending, last_good: good, first_bad: bad, contradicted: 0 };
-    result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20)
+    result(&SearchState { objective: P99, answer: Some(answer), good: None, bad: None }, 20)
 }
 
 /// The combined verdict of the steps that passed.
@@ -382,7 +382,7 @@ fn a_shard_without_a_processor_explains_a_slow_quantile() {
 fn a_search_that_goes_on_says_how_far_it_is() {
     let so_far = |good, bad: Option<u64>| {
         let bad = bad.map(|rate| Bad { rate, times: 1, why: why(LimitedBy::Unknown) });
-        let told = result(&Standing { objective: P99, answer: None, good, bad }, 4);
+        let told = result(&SearchState { objective: P99, answer: None, good, bad }, 4);
         assert_eq!(told.ending, None);
         told.message
     };

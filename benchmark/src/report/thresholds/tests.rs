@@ -12,7 +12,7 @@ fn threshold() -> Threshold {
 fn judged(observed: Option<Observed>, holds: bool) -> Judged {
     let at = Some(Duration::from_millis(4_500));
     let worst = observed.map(|observed| Worst { observed, interval: None, holds, node: None, at });
-    Judged { threshold: threshold(), standing: Standing { worst, windows: 7, failed_windows: u64::from(!holds) } }
+    Judged { threshold: threshold(), standing: ThresholdState { worst, windows: 7, failed_windows: u64::from(!holds) } }
 }
 
 #[test]

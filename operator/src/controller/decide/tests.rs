@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{ReasonKind, ShardCounts, Summary, VerdictReason, VerdictValue};
-use redisbench_benchmark::conductor::{ConductStage, Endpoint, Progress};
+use redisbench_benchmark::conductor::{ConductProgress, ConductStage, Endpoint};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use redisbench_benchmark::report::Finished;
@@ -50,12 +50,12 @@ fn job() -> JobView {
 
 fn conducting(stage: ConductStage) -> Observed {
     let started = stage != ConductStage::Preparing;
-    let progress = Progress {
+    let progress = ConductProgress {
         stage,
         attempt: u32::from(started),
         start_at_unix_nanoseconds: started.then_some(1_767_229_200_123_456_000),
         shards: ShardCounts { desired: 2, armed: 1, ..ShardCounts::default() },
-        ..Progress::default()
+        ..ConductProgress::default()
     };
     Observed { job: Some(job()), conduct: Some(TaskView::Running(Box::new(progress))), ..idle() }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests, VerdictValue};
-use redisbench_benchmark::conductor::{ConductStage, Progress};
+use redisbench_benchmark::conductor::{ConductProgress, ConductStage};
 use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use redisbench_benchmark::report::Finished;
@@ -182,7 +182,8 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
     }
     // The process that conducts it continues.
     let mut running = over(1, Ending::Completed, VerdictValue::Valid);
-    let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
+    let progress =
+        ConductProgress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..ConductProgress::default() };
     running.conduct = Some(TaskView::Running(Box::new(progress)));
     let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"planHash": "0".repeat(64)})), &running);
     assert!(!decision.status.phase.is_terminal());
@@ -192,7 +193,8 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
 fn the_status_says_which_trial_it_is_in() {
     let setting = |decision: Decision| decision.status.trial.and_then(|trial| trial.setting);
     let mut running = idle();
-    let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
+    let progress =
+        ConductProgress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..ConductProgress::default() };
     running.conduct = Some(TaskView::Running(Box::new(progress)));
     let status = in_trial(1, &json!({"phase": "Running"}));
     assert_eq!(setting(decide_on(&of_presets(&json!({})), &status, &running)).as_deref(), Some("get"));

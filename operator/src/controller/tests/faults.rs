@@ -341,7 +341,7 @@ async fn children_are_cleared_away_whatever_passes() {
 /// Progress changes four times a second. The number of writes is proportional to the run's length.
 #[tokio::test(start_paused = true)]
 async fn a_run_is_written_about_once_in_five_seconds() {
-    use redisbench_benchmark::conductor::{self, ConductStage, LivePicture, Progress};
+    use redisbench_benchmark::conductor::{self, ConductProgress, ConductStage, LivePicture};
     use redisbench_wire::histogram::Kind;
     use redisbench_wire::snapshot::Tally;
 
@@ -371,13 +371,13 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 complete: true,
                 snapshot_bytes: 0,
             };
-            let progress = Progress {
+            let progress = ConductProgress {
                 stage: ConductStage::Running,
                 attempt: 1,
                 start_at_unix_nanoseconds: Some(1_767_229_200_123_456_000),
                 shards: conductor::ShardCounts { desired: 2, running: 2, ..conductor::ShardCounts::default() },
                 live: Some(Arc::new(live)),
-                ..Progress::default()
+                ..ConductProgress::default()
             };
             let observed = Observed {
                 conduct: Some(TaskView::Running(Box::new(progress))),

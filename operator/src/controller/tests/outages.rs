@@ -2,7 +2,7 @@
 //! status catches up.
 
 use redisbench_benchmark::api::status::VerdictValue;
-use redisbench_benchmark::conductor::{ConductStage, Progress, ShardCounts};
+use redisbench_benchmark::conductor::{ConductProgress, ConductStage, ShardCounts};
 use redisbench_benchmark::report::Finished;
 use tokio::time::{Instant, advance};
 
@@ -12,14 +12,14 @@ use crate::testing::Trouble;
 
 const CONFIG_MAP: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
 
-fn progress(stage: ConductStage) -> Progress {
+fn progress(stage: ConductStage) -> ConductProgress {
     let started = stage != ConductStage::Preparing;
-    Progress {
+    ConductProgress {
         stage,
         attempt: u32::from(started),
         start_at_unix_nanoseconds: started.then_some(1_767_229_200_000_000_000),
         shards: ShardCounts { desired: 2, armed: 2, ..ShardCounts::default() },
-        ..Progress::default()
+        ..ConductProgress::default()
     }
 }
 
@@ -32,7 +32,7 @@ impl World {
     fn conducting(
         stage: ConductStage,
         change: Value,
-    ) -> (Self, Arc<ConductTask>, tokio::sync::watch::Sender<Progress>) {
+    ) -> (Self, Arc<ConductTask>, tokio::sync::watch::Sender<ConductProgress>) {
         let mut world = Self::new();
         world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
         world.server.put(&format!("{JOB}/cart-89abcdef"), job());

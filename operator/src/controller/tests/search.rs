@@ -1,7 +1,7 @@
 //! A search: each step follows from the finished ones, whichever operator ran them.
 
 use redisbench_benchmark::api::status::TrialLine;
-use redisbench_benchmark::conductor::{ConductStage, Progress};
+use redisbench_benchmark::conductor::{ConductProgress, ConductStage};
 use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::plan::{Plan, compile};
 use redisbench_benchmark::report::{self, Finished};
@@ -78,7 +78,12 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
     for (step, line) in lines.iter().enumerate() {
         let world = World::new();
         world.put(search(), Some(in_step(&lines[..step])));
-        let progress = Progress { stage: ConductStage::Collecting, trial: line.index, of: 100, ..Progress::default() };
+        let progress = ConductProgress {
+            stage: ConductStage::Collecting,
+            trial: line.index,
+            of: 100,
+            ..ConductProgress::default()
+        };
         let _publish = world.context.shared.tasks.put_running(run(), 1, progress);
         world.conduct().unwrap().end(over(line));
         world.reconcile().await.unwrap();
