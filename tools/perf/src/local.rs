@@ -5,12 +5,32 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use redisbench_testkit::status::ending;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bench::Bench;
 
 /// Lines of a program's output in an error.
 const LAST: usize = 6;
+
+/// A manifest that reads a thousand preloaded keys from the server at `port` with this `spec.load`.
+pub fn reads(port: u16, load: &Value) -> Value {
+    json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "reads"},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("127.0.0.1:{port}")]}],
+            "workload": {
+                "operations": [{"name": "get", "command": "GET __key__"}],
+                "keys": {"count": 1_000},
+                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 100}}},
+            },
+            "preload": {"mode": "FillMissing"},
+            "load": load,
+            "measurement": {"probe": false},
+        },
+    })
+}
 
 /// Runs the manifest in `file` on the processors `cpus` for at most `limit` seconds. Returns the finished object.
 pub fn run(bench: &Bench, cpus: &str, file: &Path, options: &str, limit: u32) -> anyhow::Result<Value> {

@@ -44,7 +44,7 @@ pub fn text(bench: &Bench) -> anyhow::Result<String> {
     let folder = tempfile::tempdir().context("failed to create a directory for manifests")?;
     let file = folder.path().join("closed-loop.yaml");
     let measure = |(name, kind): (&'static str, &str)| {
-        let manifest = manifest(name, kind, servers.port(), bench.length);
+        let manifest = local::reads(servers.port(), &load(name, kind, bench.length));
         std::fs::write(&file, manifest.to_string()).context("failed to write a manifest")?;
         let mut trials = Vec::new();
         for place in order(2, bench.pairs as usize) {
@@ -137,29 +137,14 @@ fn rate_of(status: &Value) -> anyhow::Result<f64> {
     Ok(rate.context("it has no throughput")? as f64)
 }
 
-fn manifest(name: &str, kind: &str, port: u16, length: f64) -> Value {
+fn load(name: &str, kind: &str, length: f64) -> Value {
     json!({
-        "apiVersion": "redisbench.dev/v1alpha1",
-        "kind": "RedisBenchmark",
-        "metadata": {"name": "closed-loop"},
-        "spec": {
-            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("127.0.0.1:{port}")]}],
-            "workload": {
-                "operations": [{"name": "get", "command": "GET __key__"}],
-                "keys": {"count": 1_000},
-                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 100}}},
-            },
-            "preload": {"mode": "FillMissing"},
-            "load": {
-                "type": "ClosedLoop",
-                "connections": 1,
-                "pipeline": CALLERS,
-                "clients": [{"name": name, "type": kind}],
-                "warmup": "1s",
-                "duration": format!("{:.0}s", (SECONDS * length).max(1.0)),
-            },
-            "measurement": {"probe": false},
-        },
+        "type": "ClosedLoop",
+        "connections": 1,
+        "pipeline": CALLERS,
+        "clients": [{"name": name, "type": kind}],
+        "warmup": "1s",
+        "duration": format!("{:.0}s", (SECONDS * length).max(1.0)),
     })
 }
 

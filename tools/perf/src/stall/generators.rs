@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::load::{LENGTH, RATE};
 use crate::clients::{Client, Load};
+use crate::local;
 use crate::machine::COMMIT;
 use crate::servers::Servers;
 
@@ -49,7 +50,7 @@ pub fn all(servers: &Servers, resp_benchmark: Option<&Path>, folder: &Path) -> a
     }];
     for (name, kind) in LIBRARIES {
         let file = folder.join(format!("{name}.yaml"));
-        let manifest = manifest(name, kind, port).to_string();
+        let manifest = local::reads(port, &open_loop(name, kind)).to_string();
         std::fs::write(&file, manifest).with_context(|| format!("failed to write {}", file.display()))?;
         all.push(Generator {
             name,
@@ -83,29 +84,14 @@ pub fn all(servers: &Servers, resp_benchmark: Option<&Path>, folder: &Path) -> a
     Ok(all)
 }
 
-fn manifest(name: &str, kind: &str, port: u16) -> Value {
+fn open_loop(name: &str, kind: &str) -> Value {
     json!({
-        "apiVersion": "redisbench.dev/v1alpha1",
-        "kind": "RedisBenchmark",
-        "metadata": {"name": name},
-        "spec": {
-            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("127.0.0.1:{port}")]}],
-            "workload": {
-                "operations": [{"name": "get", "command": "GET __key__"}],
-                "keys": {"count": 1_000},
-                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 100}}},
-            },
-            "preload": {"mode": "FillMissing"},
-            "load": {
-                "type": "OpenLoop",
-                "openLoop": {"rate": RATE},
-                "connections": 50,
-                "clients": [{"name": name, "type": kind, "pool": {"size": 50}}],
-                "warmup": "0s",
-                "duration": format!("{LENGTH}s"),
-            },
-            "measurement": {"probe": false},
-        },
+        "type": "OpenLoop",
+        "openLoop": {"rate": RATE},
+        "connections": 50,
+        "clients": [{"name": name, "type": kind, "pool": {"size": 50}}],
+        "warmup": "0s",
+        "duration": format!("{LENGTH}s"),
     })
 }
 
