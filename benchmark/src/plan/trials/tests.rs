@@ -206,7 +206,7 @@ fn all_trials_together_are_bounded() {
     let room = ALL_BYTES / 250;
     let rates = "load.openLoop.rate";
     let (own, workload) = plan(rates, 0).unwrap().trials().iter().map(bytes).max().unwrap();
-    // Each letter is in the spec and in the workload, of which each trial has a part.
+    // The padding counts in each trial's spec, and once in the workload that all trials share.
     let counted = |padding: usize| own + padding + (workload + padding).div_ceil(250);
     let padding = (0..room).rev().find(|padding| counted(*padding) <= room).unwrap();
     let largest = plan(rates, padding).unwrap();

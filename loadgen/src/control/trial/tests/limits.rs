@@ -105,7 +105,7 @@ fn contact_prolongs_waiting_but_not_the_load() {
     }
 }
 
-/// Nobody could stop the load of a shard that no call reaches.
+/// A shard that receives no calls cannot be told to stop.
 #[test]
 fn a_load_without_contact_stops_and_keeps_its_result() {
     let mut limited = plan();
