@@ -64,6 +64,8 @@ pub mod reason {
     pub const THRESHOLDS_NOT_JUDGED: &str = "ThresholdsNotJudged";
     /// Suspended by the user.
     pub const SUSPENDED: &str = "Suspended";
+    /// The plans of running benchmarks leave no room for that of this one.
+    pub const WAITING_FOR_MEMORY: &str = "WaitingForMemory";
     /// One trial of several has finished, and the next begins.
     pub const TRIAL_OVER: &str = "TrialOver";
     /// This operator compiles another plan of trials than the running one.

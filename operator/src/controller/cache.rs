@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec, check_drivers, json_bytes};
+use redisbench_benchmark::human;
 use redisbench_benchmark::plan::{Plan, compile};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
@@ -24,8 +25,9 @@ const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Durat
 /// A temporary failure is published after this number of consecutive failures.
 const LASTING: u32 = 4;
 /// Maximum bytes of all kept plans with their specs, as JSON. In memory, a plan of many short arguments takes an estimated ten times as
-/// much, and the operator has 512 MiB by default. The plan of a conducted benchmark is kept even beyond the budget, because several
-/// reconciliations per second need it. Others are reconciled when something changes, and then compiled again if necessary.
+/// much, and the operator has 512 MiB by default. The plan of a conducted benchmark is always kept, because several reconciliations per
+/// second need it, so a benchmark begins only if there is room for its plan. Others are reconciled when something changes, and then
+/// compiled again if necessary.
 const PLAN_BYTES: usize = 16 << 20;
 /// Maximum number of plans that are compiled at once. Each may need the memory of a plan at its limit.
 const COMPILES: usize = 2;
@@ -55,6 +57,10 @@ struct Entry {
     conflicts: u32,
     failure: Option<(&'static str, String)>,
     kept: Option<Kept>,
+    /// Bytes of its latest plan, kept or not.
+    plan_bytes: Option<usize>,
+    /// May be conducted: its plan is counted as if it were.
+    admitted: bool,
 }
 
 /// A compiled plan.
@@ -195,13 +201,43 @@ impl Cache {
         let mut contents = self.lock();
         contents.uses += 1;
         let used = contents.uses;
-        contents.entry(&run.namespace, &run.uid).kept = Some(Kept { used, ..kept });
+        let entry = contents.entry(&run.namespace, &run.uid);
+        entry.plan_bytes = Some(kept.bytes);
+        entry.kept = Some(Kept { used, ..kept });
         contents.evict(self.plan_bytes, conducted)
+    }
+
+    /// Admits the benchmark `uid`, which is to begin, if its latest plan fits into the budget beside those of conducted and admitted ones.
+    /// One alone always fits. Returns why it does not fit.
+    pub fn admit(&self, uid: &str, tasks: &TaskRegistry) -> Option<String> {
+        let conducted: HashSet<String> = tasks.of_namespace(None).into_iter().collect();
+        let mut contents = self.lock();
+        let counts = |(other, entry): (&String, &Entry)| {
+            let counts = other != uid && (entry.admitted || conducted.contains(other));
+            entry.plan_bytes.filter(|_| counts)
+        };
+        let others: usize = contents.benchmarks.iter().filter_map(counts).sum();
+        let entry = contents.benchmarks.get_mut(uid)?;
+        let bytes = entry.plan_bytes?;
+        entry.admitted = others == 0 || others + bytes <= self.plan_bytes;
+        let message = || {
+            // The same as long as it waits.
+            let (needed, all) = (human::bytes(bytes as u64), human::bytes(self.plan_bytes as u64));
+            format!(
+                "waiting for memory of the operator: its plan needs {needed}, and those of running benchmarks leave less of \
+                 {all}; it begins when others have finished"
+            )
+        };
+        (!entry.admitted).then(message)
     }
 
     /// Drops the trials of the benchmark of `run`, which has finished or waits.
     pub fn drop_plan(&self, run: &Run) {
-        let dropped = self.lock().entry(&run.namespace, &run.uid).kept.take();
+        let mut contents = self.lock();
+        let entry = contents.entry(&run.namespace, &run.uid);
+        entry.admitted = false;
+        let dropped = entry.kept.take();
+        drop(contents);
         drop(dropped);
     }
 
@@ -364,6 +400,24 @@ mod tests {
         let cache = Cache::within(bytes - 1);
         assert_eq!(plan(&cache, "a").await, first);
         assert_eq!(kept(&cache, &["a"]), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_benchmark_begins_only_if_there_is_room_for_its_plan() {
+        let (cache, tasks, none) = (Cache::within(20), TaskRegistry::default(), HashSet::new());
+        assert_eq!(cache.admit("a", &tasks), None, "nothing is known about it");
+        keep_all(&cache, &["a"], 30, &none);
+        assert_eq!(cache.admit("a", &tasks), None, "one alone");
+        keep_all(&cache, &["b", "c"], 10, &none);
+        let waits = cache.admit("b", &tasks).unwrap();
+        assert!(waits.contains("its plan needs 10 B, and those of running benchmarks leave less of 20 B"), "{waits}");
+        cache.drop_plan(&run_of("a"));
+        assert_eq!([cache.admit("b", &tasks), cache.admit("c", &tasks)], [None, None], "exactly the budget");
+        assert!(cache.admit("a", &tasks).is_some(), "its plan was dropped, but not its size");
+        assert_eq!(cache.admit("c", &tasks), None, "it does not count against itself");
+        cache.drop_plan(&run_of("b"));
+        cache.forget("c");
+        assert_eq!(cache.admit("a", &tasks), None);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use super::observed::{Observed, has_started};
 use super::status::is_urgent;
 use crate::tasks::{Ended, TaskView};
 
-/// The interval at which a waiting run looks for the other benchmark of its comparison.
-const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
+/// The interval at which a waiting run looks for the other benchmark of its comparison, or for memory.
+const WAITING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The minimum interval between writes of the status for new numbers only.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
@@ -74,7 +74,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     }
     if let Some(problem) = &observed.unfit_baseline {
         // No watch reports when the other benchmark becomes comparable.
-        decision.requeue = Some(BASELINE_INTERVAL);
+        decision.requeue = Some(WAITING_INTERVAL);
         return rejected(subject, decision, problem, now);
     }
     let was_accepted = find(subject.status, condition::ACCEPTED).is_some_and(|accepted| accepted.status == "True");
@@ -101,6 +101,9 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     if subject.spec.suspend {
         suspended(subject, &mut decision.status, now);
         return decision;
+    }
+    if let Some(message) = &observed.no_room {
+        return short_of_memory(subject, decision, message, now);
     }
     decision.status.run_id = Some(observed.fresh_run_id.clone());
     decision.status.conductor_epoch = Some(1);
@@ -129,6 +132,25 @@ fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: 
         .set(condition::FINISHED, false, reason::INVALID_SPEC, "waiting for a valid spec")
         .set(condition::RECONCILING, false, reason::INVALID_SPEC, "waiting for a valid spec")
         .set(condition::STALLED, true, reason::INVALID_SPEC, problems);
+    decision
+}
+
+/// Returns whether `status` says that the benchmark waits for memory, with this message.
+pub fn waits_for_memory(status: &RedisBenchmarkStatus, message: &str) -> bool {
+    find(status, condition::RECONCILING)
+        .is_some_and(|now| now.reason == reason::WAITING_FOR_MEMORY && now.message == cut(message))
+}
+
+/// It begins or continues when other benchmarks have finished, which no watch reports.
+fn short_of_memory(subject: &Subject<'_>, mut decision: Decision, message: &str, now: Timestamp) -> Decision {
+    if !waits_for_memory(subject.status, message) {
+        decision.notices.push(Notice::normal(reason::WAITING_FOR_MEMORY, message));
+    }
+    Conditions::new(&mut decision.status, subject.generation, now)
+        .set(condition::FINISHED, false, reason::WAITING_FOR_MEMORY, message)
+        .set(condition::RECONCILING, true, reason::WAITING_FOR_MEMORY, message)
+        .set(condition::STALLED, false, reason::NO_OBSTACLE, "not stalled");
+    decision.requeue = Some(WAITING_INTERVAL);
     decision
 }
 
@@ -186,6 +208,9 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
             decision.after.push(Action::DeleteChildren);
         }
         return decision;
+    }
+    if let Some(message) = observed.no_room.as_ref().filter(|_| conduct.is_none()) {
+        return short_of_memory(subject, decision, message, now);
     }
     match conduct {
         None => take_over(subject, observed, started, &mut decision, now),

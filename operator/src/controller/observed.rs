@@ -31,6 +31,8 @@ pub struct Observed {
     pub aggregate: Option<Arc<Aggregate>>,
     /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
     pub unfit_baseline: Option<String>,
+    /// Why a run that is to begin or to continue has to wait for memory.
+    pub no_room: Option<String>,
     /// The runId of a run that begins now.
     pub fresh_run_id: String,
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action as Requeue;
 use kube::{Resource as _, ResourceExt as _};
-use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
 use tokio::time::Instant;
 
 use super::apply::{self, ApplyError, events};
 use super::context::{Context, Guarded};
-use super::decide::{Subject, decide, is_reported};
+use super::decide::{Subject, decide, is_reported, waits_for_memory};
 use super::decision::Notice;
 use super::error::{ErrorClass, RECONCILE, ReconcileError};
 use super::execute::Executor;
@@ -106,11 +106,17 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     };
 
     let unfit_baseline = context.reads.unfit_baseline(benchmark, &run).await?;
+    let has_task = shared.tasks.get(&uid).is_some();
+    let admit = || begins(benchmark, has_task).then(|| shared.cache.admit(&uid, &shared.tasks)).flatten();
 
     // validate: the plan of trials
-    let compiled = if needs_plan(benchmark, unfit_baseline.as_deref(), shared.tasks.get(&uid).is_some()) {
+    let mut no_room = admit();
+    let compiled = if needs_plan(benchmark, unfit_baseline.as_deref(), no_room.as_deref(), has_task) {
         let (drivers, compute) = (&shared.settings.drivers, &shared.environment.compute);
-        Some(shared.cache.plan(&run, &benchmark.spec, drivers, compute, &shared.tasks).await?)
+        let compiled = shared.cache.plan(&run, &benchmark.spec, drivers, compute, &shared.tasks).await?;
+        // Its size may be new.
+        no_room = admit().filter(|_| compiled.is_ok());
+        Some(compiled)
     } else {
         shared.cache.drop_plan(&run);
         None
@@ -122,7 +128,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
 
     // observe
     let observed = context.reads.observe(benchmark, &run, subject.pods(), now, &shared.tasks, &shared.cache).await;
-    let observed = Observed { unfit_baseline, ..observed };
+    let observed = Observed { unfit_baseline, no_room, ..observed };
 
     // decide (pure)
     let decision = decide(&subject, &observed, now);
@@ -138,9 +144,19 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))
 }
 
+/// Returns whether a run may begin, or continue after it was suspended.
+fn begins(benchmark: &RedisBenchmark, has_task: bool) -> bool {
+    let waits = |status: &RedisBenchmarkStatus| {
+        status.run_id.is_none() && !status.phase.is_terminal()
+            || status.phase == Phase::Suspended && !has_started(status.trial.as_ref(), None)
+    };
+    let RedisBenchmarkSpec { suspend, abort, .. } = benchmark.spec;
+    !suspend && !abort && !has_task && benchmark.status.as_ref().is_none_or(waits)
+}
+
 /// Returns whether the decision about `benchmark` depends on its plan of trials. Those that a timer repeats while it waits do not: many
 /// waiting benchmarks, whose plans together exceed the cache's budget, would be compiled again and again.
-fn needs_plan(benchmark: &RedisBenchmark, unfit_baseline: Option<&str>, has_task: bool) -> bool {
+fn needs_plan(benchmark: &RedisBenchmark, unfit_baseline: Option<&str>, no_room: Option<&str>, has_task: bool) -> bool {
     let (spec, Some(status)) = (&benchmark.spec, &benchmark.status) else { return true };
     if has_task {
         // Also at the end: it releases the shards.
@@ -149,12 +165,15 @@ fn needs_plan(benchmark: &RedisBenchmark, unfit_baseline: Option<&str>, has_task
     if status.phase.is_terminal() {
         return false;
     }
+    let is_known = status.observed_generation == benchmark.metadata.generation;
+    if is_known && no_room.is_some_and(|message| waits_for_memory(status, message)) {
+        return false;
+    }
     if status.run_id.is_some() {
         let stays = status.phase == Phase::Suspended && spec.suspend && !spec.abort;
         return !stays || has_started(status.trial.as_ref(), None);
     }
     // Reported only for a valid spec. A comparison that becomes possible needs the plan again.
-    let is_known = status.observed_generation == benchmark.metadata.generation;
     !(is_known && unfit_baseline.is_some_and(|problem| is_reported(status, problem)))
 }
 
@@ -173,7 +192,7 @@ mod tests {
     #[test]
     fn only_what_waits_or_has_finished_needs_no_plan() {
         let (none, suspend) = (json!({}), json!({"suspend": true}));
-        assert!(needs_plan(&benchmark(json!({})), None, false));
+        assert!(needs_plan(&benchmark(json!({})), None, None, false));
         for (spec, state, needed) in [
             (&none, json!({"phase": "Preparing"}), true),
             (&none, json!({"phase": "Running"}), true),
@@ -186,8 +205,8 @@ mod tests {
             (&json!({"suspend": true, "abort": true}), json!({"phase": "Suspended"}), true),
         ] {
             let object = object(spec, state);
-            assert_eq!(needs_plan(&object, None, false), needed, "{spec} {:?}", object.status);
-            assert!(needs_plan(&object, None, true), "{spec} {:?}", object.status);
+            assert_eq!(needs_plan(&object, None, None, false), needed, "{spec} {:?}", object.status);
+            assert!(needs_plan(&object, None, None, true), "{spec} {:?}", object.status);
         }
     }
 
@@ -201,9 +220,47 @@ mod tests {
                 json!({"phase": "Pending", "runId": null, "conditions": accepted, "observedGeneration": generation});
             object(&json!({}), state)
         };
-        assert!(!needs_plan(&waiting(1), Some("missing"), false));
-        assert!(needs_plan(&waiting(1), Some("not finished"), false));
-        assert!(needs_plan(&waiting(1), None, false));
-        assert!(needs_plan(&waiting(0), Some("missing"), false), "the spec was edited");
+        assert!(!needs_plan(&waiting(1), Some("missing"), None, false));
+        assert!(needs_plan(&waiting(1), Some("not finished"), None, false));
+        assert!(needs_plan(&waiting(1), None, None, false));
+        assert!(needs_plan(&waiting(0), Some("missing"), None, false), "the spec was edited");
+    }
+
+    #[test]
+    fn one_that_waits_for_memory_needs_no_plan_until_something_changes() {
+        let waiting = |state: Value, generation: u32| {
+            let mut state = state;
+            state["observedGeneration"] = json!(generation);
+            state["conditions"] = json!([{
+                "type": "Reconciling", "status": "True", "reason": "WaitingForMemory", "message": "needs much",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+            object(&json!({}), state)
+        };
+        for state in [json!({"phase": "Pending", "runId": null}), json!({"phase": "Suspended"})] {
+            assert!(begins(&waiting(state.clone(), 1), false));
+            assert!(!needs_plan(&waiting(state.clone(), 1), None, Some("needs much"), false));
+            assert!(needs_plan(&waiting(state.clone(), 1), None, Some("needs more"), false));
+            assert!(needs_plan(&waiting(state.clone(), 1), None, None, false));
+            assert!(needs_plan(&waiting(state, 0), None, Some("needs much"), false), "the spec was edited");
+        }
+    }
+
+    #[test]
+    fn what_waits_begins_unless_its_user_stops_it() {
+        let none = json!({});
+        assert!(begins(&benchmark(json!({})), false));
+        for (spec, state, expected) in [
+            (&none, json!({"phase": "Pending", "runId": null}), true),
+            (&none, json!({"phase": "Suspended"}), true),
+            (&none, json!({"phase": "Suspended", "runId": null}), true),
+            (&none, json!({"phase": "Preparing"}), false),
+            (&none, json!({"phase": "Aborted", "runId": null}), false),
+            (&json!({"suspend": true}), json!({"phase": "Suspended"}), false),
+            (&json!({"abort": true}), json!({"phase": "Suspended"}), false),
+        ] {
+            let object = object(spec, state);
+            assert_eq!(begins(&object, false), expected, "{spec} {:?}", object.status);
+            assert!(!begins(&object, true), "{spec} {:?}", object.status);
+        }
     }
 }

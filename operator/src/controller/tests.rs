@@ -197,23 +197,35 @@ async fn a_suspended_benchmark_keeps_no_plan() {
 }
 
 #[tokio::test]
-async fn benchmarks_whose_plans_exceed_the_budget_run() {
+async fn benchmarks_whose_plans_exceed_the_budget_run_one_after_the_other() {
     const BASKET: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/basket";
     let mut world = World::new();
     Arc::get_mut(&mut world.context).unwrap().shared.cache = Arc::new(Cache::within(1));
     world.put(benchmark(json!({})), None);
     world.server.put(BASKET, benchmark(json!({"metadata": {"name": "basket", "uid": "u-2"}})));
     let shared = &world.context.shared;
+    let reconciled = async |path: &str| {
+        let object = serde_json::from_value(world.server.get(path).unwrap()).unwrap();
+        let again = reconcile(Arc::new(object), world.context.clone()).await.unwrap();
+        let status = world.server.get(path).unwrap()["status"].clone();
+        (status["phase"].as_str().unwrap_or_default().to_owned(), status, again)
+    };
     for conducted in [false, true, true] {
-        for (path, uid) in [(CART, "u-1"), (BASKET, "u-2")] {
-            let object = serde_json::from_value(world.server.get(path).unwrap()).unwrap();
-            reconcile(Arc::new(object), world.context.clone()).await.unwrap();
-            assert_eq!(world.server.get(path).unwrap()["status"]["phase"], "Preparing");
-            assert!(shared.tasks.get(uid).is_some());
-            // Kept from the first reconciliation in which it is conducted.
-            assert_eq!(shared.cache.has_plan(uid), conducted);
-        }
+        assert_eq!(reconciled(CART).await.0, "Preparing");
+        assert!(shared.tasks.get("u-1").is_some());
+        // Kept from the first reconciliation in which it is conducted.
+        assert_eq!(shared.cache.has_plan("u-1"), conducted);
     }
+    let (phase, waiting, _) = reconciled(BASKET).await;
+    assert_eq!(phase, "Pending");
+    assert!(waiting["conditions"].to_string().contains("WaitingForMemory"), "{waiting}");
+    // Looked at again, and not compiled again.
+    let (_, still, again) = reconciled(BASKET).await;
+    assert_eq!((still, shared.cache.has_plan("u-2")), (waiting, false));
+    assert_ne!(again, Requeue::await_change());
+    shared.forget("u-1");
+    assert_eq!(reconciled(BASKET).await.0, "Preparing");
+    assert!(shared.tasks.get("u-2").is_some());
 }
 
 #[tokio::test]

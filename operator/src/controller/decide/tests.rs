@@ -130,6 +130,28 @@ fn an_invalid_spec_waits_to_be_mended() {
 }
 
 #[test]
+fn a_benchmark_waits_for_room_for_its_plan() {
+    let spec = benchmark(json!({}));
+    let short = Observed { no_room: Some("its plan needs much".to_owned()), ..idle() };
+    let waits = decide_on(&spec, &none(), &short);
+    assert_eq!((waits.status.phase, waits.status.run_id.as_ref()), (Phase::Pending, None));
+    assert_eq!(truth(&waits, "Reconciling"), ("True", "WaitingForMemory"));
+    assert_eq!(truth(&waits, "Accepted").0, "True");
+    assert!(waits.after.is_empty() && waits.requeue.is_some());
+    assert_eq!(reasons(&waits), ["Accepted", "WaitingForMemory"]);
+    // The second decision changes nothing and publishes no event.
+    let again = decide_on(&spec, &waits.status, &short);
+    assert_eq!((&again.status, again.notices.len()), (&waits.status, 0));
+    assert_eq!(decide_on(&spec, &waits.status, &idle()).status.phase, Phase::Preparing);
+    // One that continues after it was suspended stays suspended.
+    let suspended = decide_on(&benchmark(json!({"spec": {"suspend": true}})), &none(), &idle()).status;
+    let suspended = RedisBenchmarkStatus { run_id: Some("r".to_owned()), ..suspended };
+    let waits = decide_on(&spec, &suspended, &short);
+    assert_eq!((waits.status.phase, truth(&waits, "Finished").1), (Phase::Suspended, "WaitingForMemory"));
+    assert!(waits.after.is_empty());
+}
+
+#[test]
 fn a_very_long_message_is_told_once() {
     let (spec, problems) = (benchmark(json!({})), "é".repeat(10_000));
     let decision = decide_with(&spec, &none(), &idle(), Some(&problems));
