@@ -16,6 +16,7 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, TrialPlan, Values};
 use redisbench_wire::{Detail, plan as wire_plan};
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -70,6 +71,9 @@ struct Options {
     /// Live snapshots after the load.
     #[arg(long, default_value_t = 0)]
     snapshots_at_end: u32,
+    /// Processor of the thread that merges and encodes snapshots, if not those of the workers.
+    #[arg(long)]
+    snapshot_cpu: Option<usize>,
 }
 
 /// Takes live snapshots, each with the seconds since the one before.
@@ -101,6 +105,12 @@ async fn main() -> anyhow::Result<()> {
     let mut config = EngineConfig::new(plan(&options), options.workers, Topology::of(&options.addresses));
     config.access.tls = options.tls_ca.as_deref().map(tls).transpose()?;
     let engine = Engine::spawn(config, sender)?;
+    if let Some(cpu) = options.snapshot_cpu {
+        // Only this thread: the workers have begun.
+        let mut cpus = CpuSet::new();
+        cpus.set(cpu);
+        sched_setaffinity(None, &cpus).with_context(|| format!("failed to move to processor {cpu}"))?;
+    }
     engine.connect()?;
     let (mut prepared, mut failing, mut live) = (false, None, Live::default());
     loop {

@@ -29,11 +29,13 @@ pub struct Load {
     /// Requests per second and the pacing grid in microseconds; none is a closed loop. Not for redis-benchmark.
     pub rate: Option<(u64, u64)>,
     pub workers: usize,
-    /// The rest is only for ours: bytes of a value, the number of keys, and live snapshots per second of the load and after it.
+    /// The rest is only for ours: bytes of a value, the number of keys, and live snapshots per second of the load and after it, and the
+    /// processor of the thread that merges and encodes these.
     pub value_bytes: u32,
     pub keys: u32,
     pub snapshots: u32,
     pub snapshots_at_end: u32,
+    pub snapshot_cpu: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +64,7 @@ impl Load {
             keys: KEYS,
             snapshots: 0,
             snapshots_at_end: 0,
+            snapshot_cpu: None,
         }
     }
 }
@@ -86,13 +89,15 @@ impl Client {
                 let get = if operation == "get" { 100 } else { 0 };
                 let tls = tls(format!(" --tls-ca {certificate}"));
                 let options = [
-                    ("value-bytes", load.value_bytes, VALUE),
-                    ("keys", load.keys, KEYS),
-                    ("snapshots", load.snapshots, 0),
-                    ("snapshots-at-end", load.snapshots_at_end, 0),
+                    ("value-bytes", Some(load.value_bytes), Some(VALUE)),
+                    ("keys", Some(load.keys), Some(KEYS)),
+                    ("snapshots", Some(load.snapshots), Some(0)),
+                    ("snapshots-at-end", Some(load.snapshots_at_end), Some(0)),
+                    ("snapshot-cpu", load.snapshot_cpu, None),
                 ];
                 let others = options.into_iter().filter(|(_, value, default)| value != default);
-                let others: String = others.map(|(name, value, _)| format!(" --{name} {value}")).collect();
+                let others = others.filter_map(|(name, value, _)| Some(format!(" --{name} {}", value?)));
+                let others: String = others.collect();
                 let addresses = servers.addresses();
                 format!("redisbench-drive {addresses} {ours} --get {get} --workers {workers}{rate}{tls}{others}")
             }

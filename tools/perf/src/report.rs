@@ -67,7 +67,8 @@ const HOW: &str = "\
 - Large values have 4 connections and 4 keys, 4 GiB in each run. The time per byte should hardly depend on the size: caches hold
   less of a larger value, but no byte is copied more often.
 - The delay by live snapshots is the difference of the lateness of sends between runs with ten snapshots per second and runs
-  without. Client and server share both processors then, because another thread encodes the snapshots.
+  without, 2 s each. The lowest of twenty runs is used, because snapshots delay requests in all of them, and the machine in
+  some. The thread that encodes the snapshots shares the server's processor, so that the worker has its own.
 - Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
   excludes the kernel's socket buffers.
 ";
