@@ -285,8 +285,8 @@ impl Load {
     pub(crate) fn grant_tokens(&mut self, connections: &impl Links) {
         let worth = match self.filling {
             Filling::Callers(callers) => callers,
-            // Half as many again as the windows hold wait for their nodes, so that a node has enough to fill a window.
-            Filling::Windows | Filling::Batches => (connections.usable() * self.depth.window * 3 / 2) as u64,
+            // Twice as many as the windows hold wait for their nodes, so that nearly always a node has enough to fill a window.
+            Filling::Windows | Filling::Batches => (connections.usable() * self.depth.window * 3) as u64,
         };
         let spare = self.granted.saturating_sub(worth).min(self.tokens);
         let lacking = worth.saturating_sub(self.granted);

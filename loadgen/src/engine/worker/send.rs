@@ -57,8 +57,9 @@ impl Worker {
             let room = connection.room(self.load.depth);
             self.router.queue_drawn(&mut self.load, now);
             let Some(waiting) = self.router.take_many(node, room) else { return };
-            let workload = &self.load.workload;
-            let requests = waiting.map(|Waiting { k, .. }| Request::undecided(k, workload.operation(k)));
+            let (workload, only) = (&self.load.workload, self.load.workload.only_operation());
+            let operation = |k| only.unwrap_or_else(|| workload.operation(k));
+            let requests = waiting.map(|Waiting { k, .. }| Request::undecided(k, operation(k)));
             connection.pipeline.stage_undecided(requests);
             if !self.flush(index) {
                 return;
