@@ -1,7 +1,7 @@
 //! Callers: tasks that take requests of a lane when they are due, and wait for a library to answer them.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redisbench_loadgen::engine::{Alarm, Call, Failed, Lane, Next, Outcome, RunQueue, monotonic_nanoseconds};
@@ -31,7 +31,7 @@ struct Timer(Alarm);
 
 impl AsRawFd for Timer {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.0.as_fd().as_raw_fd()
     }
 }
 

@@ -8,16 +8,22 @@
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A readiness event of one file.
-pub(crate) type Event = libc::epoll_event;
+use rustix::event::epoll::{self, CreateFlags, EventData};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-/// [`Event::events`] bits for a closed or failed peer: read until nothing is left.
-pub(crate) const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP | libc::EPOLLERR) as u32;
-pub(crate) const READABLE: u32 = libc::EPOLLIN as u32;
-pub(crate) const WRITABLE: u32 = libc::EPOLLOUT as u32;
+/// A readiness event of one file.
+pub(crate) use epoll::{Event, EventFlags};
+
+/// Flags of a closed or failed peer: read until nothing is left.
+pub(crate) const HANGUP: EventFlags = EventFlags::HUP.union(EventFlags::RDHUP).union(EventFlags::ERR);
+
+/// Room for an event.
+pub(crate) const NO_EVENT: Event = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
 
 /// Reads the monotonic clock, in nanoseconds.
 #[inline]
@@ -183,36 +189,42 @@ fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Like `recv`, without the cost of the C library's cancellation points.
+#[inline]
+pub(crate) fn receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::empty())?.0)
+}
+
+/// Like `send`, in the same way.
+#[inline]
+pub(crate) fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+}
+
 #[derive(Debug)]
 pub(crate) struct Poller(OwnedFd);
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: takes a flag and touches no memory.
-        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Self)
+        Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
     }
 
     /// Watches `file` for all events, edge-triggered. Closing the file ends it.
-    pub(crate) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
-        let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
-        let mut event = Event { events, u64: token };
-        let (poller, file): (RawFd, RawFd) = (self.0.as_raw_fd(), file.as_raw_fd());
-        // SAFETY: both descriptors are open, and `event` is valid for the call.
-        checked(unsafe { libc::epoll_ctl(poller, libc::EPOLL_CTL_ADD, file, &raw mut event) }).map(drop)
+    pub(crate) fn add(&self, file: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.0, file, EventData::new_u64(token), flags)?)
     }
 
     /// Waits for events, or until `timeout` has passed, in whole milliseconds rounded up. `None` waits without a limit. An interruption
     /// returns no events.
     pub(crate) fn wait<'a>(&self, events: &'a mut [Event], timeout: Option<Duration>) -> io::Result<&'a [Event]> {
-        let capacity = events.len() as libc::c_int;
-        let milliseconds =
-            timeout.map_or(-1, |timeout| timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
-        // SAFETY: `events` is valid for `capacity` events.
-        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), capacity, milliseconds) };
-        match checked(count) {
-            Ok(count) => Ok(&events[..count as usize]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
-            Err(error) => Err(error),
+        let seconds = |timeout: Duration| timeout.as_secs() as i64;
+        let timeout =
+            timeout.map(|timeout| Timespec { tv_sec: seconds(timeout), tv_nsec: timeout.subsec_nanos().into() });
+        match epoll::wait(&self.0, &mut *events, timeout.as_ref()) {
+            Ok(count) => Ok(&events[..count]),
+            Err(rustix::io::Errno::INTR) => Ok(&[]),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -220,8 +232,7 @@ impl Poller {
 /// Yields to other threads that are ready on this processor, such as the server's.
 #[inline]
 pub(crate) fn give_way() {
-    // SAFETY: touches no memory.
-    unsafe { libc::sched_yield() };
+    rustix::thread::sched_yield();
 }
 
 /// Wakes a poller at an instant of the monotonic clock, with the precision of the kernel's timers. Unlike the timeout of a wait it stays
@@ -238,10 +249,8 @@ impl Alarm {
     /// # Errors
     /// Fails if the kernel refuses a timer.
     pub fn new() -> io::Result<Self> {
-        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-        // SAFETY: takes numbers and touches no memory.
-        let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-        Ok(Self { timer, set: 0 })
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Self { timer: rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?, set: 0 })
     }
 
     /// Sets the alarm to `instant`, in nanoseconds, replacing the previous one. Each expiry is an edge, so it need not be read.
@@ -253,14 +262,9 @@ impl Alarm {
         if self.set == instant {
             return Ok(());
         }
-        let at = libc::timespec {
-            tv_sec: (instant / 1_000_000_000) as libc::time_t,
-            tv_nsec: (instant % 1_000_000_000) as libc::c_long,
-        };
-        let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
-        let (timer, before) = (self.timer.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: `once` is valid for the call, and a null pointer for the previous setting is allowed.
-        checked(unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const once, before) })?;
+        let at = Timespec { tv_sec: (instant / 1_000_000_000) as i64, tv_nsec: (instant % 1_000_000_000) as i64 };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: at };
+        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         self.set = instant;
         Ok(())
     }
@@ -271,9 +275,9 @@ impl Alarm {
     }
 }
 
-impl AsRawFd for Alarm {
-    fn as_raw_fd(&self) -> RawFd {
-        self.timer.as_raw_fd()
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
     }
 }
 
@@ -283,21 +287,18 @@ pub(crate) struct Waker(OwnedFd);
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: takes numbers and touches no memory.
-        owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }).map(Self)
+        Ok(Self(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?))
     }
 
-    /// Each call is an edge, so the counter needs no reset.
+    /// Each call is an edge, so the counter needs no reset. It fails only at 2^64 - 2 unread wakes, and then there is an edge anyway.
     pub(crate) fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: `one` is valid for 8 bytes. The write fails only at 2^64 - 2 unread wakes, and then there is an edge anyway.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
 
-impl AsRawFd for Waker {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -95,7 +95,7 @@ impl Stream {
         if !self.plain {
             return self.read_otherwise(buffer);
         }
-        let count = self.socket.read(buffer)?;
+        let count = sys::receive(&self.socket, buffer)?;
         Ok(Received { count, emptied: count < buffer.len() })
     }
 
@@ -157,7 +157,7 @@ impl Stream {
     #[inline]
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.session {
-            None => self.socket.write(bytes),
+            None => sys::send(&self.socket, bytes),
             Some(session) => {
                 session.writer().write_all(bytes)?;
                 Ok(bytes.len())
@@ -197,7 +197,7 @@ impl Read for Watched<'_> {
             }
             count
         } else {
-            self.socket.read(buffer)?
+            sys::receive(self.socket, buffer)?
         };
         self.emptied = count < buffer.len();
         Ok(count)

@@ -40,7 +40,7 @@ use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
-use crate::sys::{self, Alarm, Event, Poller, Waker};
+use crate::sys::{self, Alarm, Event, NO_EVENT, Poller, Waker};
 use crate::workload::Workload;
 
 /// The epoll token of the eventfd.
@@ -172,7 +172,7 @@ impl Worker {
     pub(super) fn run(mut self) {
         self.run_queue = RunQueue::of_this_thread();
         self.common.threads.add_this();
-        let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+        let mut events = vec![NO_EVENT; EVENTS];
         while !self.stopped {
             if let Err(error) = self.turn(&mut events) {
                 let message = format!("worker {} failed to wait for events: {error}", self.seat.worker);
@@ -187,23 +187,23 @@ impl Worker {
         let wait = self.until_next()?;
         let happened = self.poller.wait(events, if wait == Wait::Asleep { None } else { Some(Duration::ZERO) })?;
         let before = std::mem::replace(&mut self.now, sys::monotonic_nanoseconds());
-        match (happened, wait) {
-            ([], Wait::Awake) => self.vigil.stayed(before, self.now),
+        match (happened.first().map(|event| event.data.u64()), wait) {
+            (None, Wait::Awake) => self.vigil.stayed(before, self.now),
             // Only the alarm woke it up.
-            ([Event { u64: ALARM, .. }], Wait::Asleep) if self.alarm_is_early => {
+            (Some(ALARM), Wait::Asleep) if self.alarm_is_early && happened.len() == 1 => {
                 self.vigil.woke(self.alarm.instant(), self.now);
             }
-            ([Event { u64: 0..ALARM, .. }, ..], _) => self.vigil.came(self.now),
+            (Some(0..ALARM), _) => self.vigil.came(self.now),
             _ => {}
         }
         self.recording.come_to(self.now);
         self.load.woke(self.now);
-        for event in happened {
-            match event.u64 {
+        for &Event { flags, data } in happened {
+            match data.u64() {
                 MAIL => self.read_mail(),
                 // The due work is done below, as after every event.
                 ALARM => {}
-                connection => self.happened(connection as usize, event.events),
+                connection => self.happened(connection as usize, flags),
             }
         }
         for (connection, hangup) in std::mem::take(&mut self.again) {

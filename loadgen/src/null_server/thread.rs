@@ -2,7 +2,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "indices of connections come back from the kernel as they were")]
 
 use std::collections::VecDeque;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::replies::{Replies, Want};
 use super::scan::{Broken, Scanner, Shapes};
-use crate::sys::{Event, Poller, WRITABLE, Waker};
+use crate::sys::{self, Event, EventFlags, NO_EVENT, Poller, Waker};
 
 /// The eventfd's key among the events.
 const MAIL: u64 = u64::MAX;
@@ -139,7 +139,7 @@ impl Thread {
     }
 
     pub(super) fn run(mut self) {
-        let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+        let mut events = vec![NO_EVENT; EVENTS];
         while !self.shared.stopped.load(Relaxed) {
             let timeout = match (self.again.is_empty(), self.accept_again) {
                 (false, _) => Duration::ZERO,
@@ -153,11 +153,11 @@ impl Thread {
                     return;
                 }
             };
-            for event in happened {
-                match event.u64 {
+            for &Event { flags, data } in happened {
+                match data.u64() {
                     MAIL => self.take_mail(),
                     LISTENERS.. => self.accept_again = true,
-                    connection => self.serve(connection as usize, event.events & WRITABLE != 0),
+                    connection => self.serve(connection as usize, flags.contains(EventFlags::OUT)),
                 }
             }
             for connection in std::mem::take(&mut self.again) {
@@ -280,7 +280,7 @@ impl Turn<'_> {
                 return Ok(Next::Close);
             }
         }
-        let received = match (&connection.stream).read(self.read_buffer) {
+        let received = match sys::receive(&connection.stream, self.read_buffer) {
             Ok(0) => return Ok(Next::Close),
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Wait),
@@ -332,7 +332,7 @@ impl Output {
 
     /// Sends until the output is empty or the socket is full. Returns true if it is empty.
     #[inline]
-    fn send(&mut self, mut stream: &TcpStream, shared: &Shared, node: usize) -> io::Result<bool> {
+    fn send(&mut self, stream: &TcpStream, shared: &Shared, node: usize) -> io::Result<bool> {
         loop {
             if self.sent == self.bytes.len() {
                 self.render(shared, node);
@@ -340,7 +340,7 @@ impl Output {
                     return Ok(true);
                 }
             }
-            match stream.write(&self.bytes[self.sent..]) {
+            match sys::send(stream, &self.bytes[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

@@ -16,7 +16,7 @@ use crate::engine::router::Resend;
 use crate::engine::stream::Received;
 use crate::record::{Completion, Recording, Span};
 use crate::resp::{ProtocolError, Reply, WholeReplies};
-use crate::sys;
+use crate::sys::{self, EventFlags};
 use crate::verify::Moment;
 
 /// The maximum number of redirects that a request follows.
@@ -28,9 +28,9 @@ const READS: usize = 16;
 impl Worker {
     /// Handles the events of a connection.
     #[inline]
-    pub(super) fn happened(&mut self, index: usize, events: u32) {
-        let hangup = events & sys::HANGUP != 0;
-        let writable = events & sys::WRITABLE != 0;
+    pub(super) fn happened(&mut self, index: usize, events: EventFlags) {
+        let hangup = events.intersects(sys::HANGUP);
+        let writable = events.contains(EventFlags::OUT);
         let connection = &mut self.connections[index];
         match connection.link() {
             Link::Connecting { .. } if !hangup && !writable => {}
@@ -48,7 +48,7 @@ impl Worker {
             },
             _ => {}
         }
-        if hangup || events & sys::READABLE != 0 {
+        if hangup || events.contains(EventFlags::IN) {
             self.receive(index, hangup);
         }
     }

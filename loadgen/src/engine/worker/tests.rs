@@ -42,7 +42,7 @@ fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
     let (_mailbox, mail) = std::sync::mpsc::sync_channel(1);
     let mut worker = worker(&listener, mail);
     worker.read_buffer = vec![0; 64];
-    let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+    let mut events = vec![NO_EVENT; EVENTS];
     while worker.connections.ready() == 0 {
         worker.turn(&mut events).unwrap();
     }
@@ -70,7 +70,7 @@ fn a_live_snapshot_takes_several_turns() {
     let (answer, mut answered) = oneshot::channel();
     mailbox.send(Command::Snapshot { detail: Detail::Live, from: 0, answer }).unwrap();
     worker.read_mail();
-    let (mut events, mut turns) = (vec![Event { events: 0, u64: 0 }; EVENTS], 0);
+    let (mut events, mut turns) = (vec![NO_EVENT; EVENTS], 0);
     while answered.try_recv().is_err() {
         worker.turn(&mut events).unwrap();
         turns += 1;
