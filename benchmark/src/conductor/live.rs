@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use redisbench_wire::Preparation;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
@@ -14,7 +15,7 @@ use super::clock::{duration, nanoseconds};
 use super::held::{self, RECENT_SECONDS};
 use super::seconds;
 use super::shards::{Shard, Standing};
-use super::{LivePicture, LiveShard, PreparationProgress, RecentLatency};
+use super::{LivePicture, LiveShard, RecentLatency};
 use crate::api::status::NodeProgress;
 use crate::measurement::parts::{Parts, histogram_bytes};
 use crate::measurement::seconds::{measured as of_parts, service};
@@ -206,21 +207,19 @@ fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
     u8::try_from(share.min(99)).unwrap_or(99)
 }
 
-pub fn preparation(shards: &[Shard]) -> PreparationProgress {
-    let mut sum = PreparationProgress::default();
-    for shard in shards {
-        sum.connected += u64::from(shard.preparation.connected);
-        sum.connections += u64::from(shard.plan.connections);
-        sum.preload_done += shard.preparation.preload_done;
-        sum.preload_commands += shard.preparation.preload_commands;
-    }
-    sum.waiting_for = shards
-        .iter()
-        .find(|shard| {
-            matches!(shard.standing, Standing::Absent | Standing::Unplanned | Standing::Preparing | Standing::MustRearm)
-        })
-        .map(|shard| format!("shard {}: {}", shard.index(), shard.obstacle()));
-    sum
+/// 0 without a preload.
+pub fn preloaded_percent(shards: &[Shard]) -> u32 {
+    let sum =
+        |of: fn(&Preparation) -> u64| -> u128 { shards.iter().map(|shard| u128::from(of(&shard.preparation))).sum() };
+    let (done, commands) = (sum(|shard| shard.preload_done), sum(|shard| shard.preload_commands));
+    u32::try_from(done.min(commands) * 100 / commands.max(1)).unwrap_or(100)
+}
+
+/// The first shard that is not armed, and its obstacle.
+pub fn waiting_for(shards: &[Shard]) -> Option<String> {
+    let unarmed = [Standing::Absent, Standing::Unplanned, Standing::Preparing, Standing::MustRearm];
+    let first = shards.iter().find(|shard| unarmed.contains(&shard.standing))?;
+    Some(format!("shard {}: {}", first.index(), first.obstacle()))
 }
 
 /// Difference between the first and the last shard's first send, each relative to its own schedule.

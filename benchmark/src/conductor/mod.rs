@@ -54,7 +54,5 @@ pub use config::{
 };
 pub use driver::conduct;
 pub use polled::PolledShards;
-pub use progress::{
-    ConductProgress, ConductStage, LivePicture, LiveShard, PreparationProgress, RecentLatency, RecentPart,
-};
+pub use progress::{ConductProgress, ConductStage, LivePicture, LiveShard, RecentLatency, RecentPart};
 pub use release::release;

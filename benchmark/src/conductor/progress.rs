@@ -34,7 +34,10 @@ pub struct ConductProgress {
     /// The start of the trial, in nanoseconds since the Unix epoch; none until it is recorded.
     pub start_at_unix_nanoseconds: Option<u64>,
     pub shards: ShardCounts,
-    pub preparation: PreparationProgress,
+    /// The part of the preload's commands that succeeded.
+    pub preloaded_percent: u32,
+    /// Index of the first shard that is not armed, and its obstacle.
+    pub waiting_for: Option<String>,
     /// Merge of the newest live snapshots; none before the first.
     pub live: Option<Arc<LivePicture>>,
     /// Thresholds of the measurement and whether they hold so far.
@@ -74,21 +77,6 @@ pub enum ConductStage {
     Collecting,
     /// The outcome is available.
     Done,
-}
-
-/// Progress of phase Preparing, over all shards.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PreparationProgress {
-    /// Connections that are ready.
-    pub connected: u64,
-    /// Connections planned.
-    pub connections: u64,
-    /// Commands of the preload that succeeded.
-    pub preload_done: u64,
-    /// Commands of the preload.
-    pub preload_commands: u64,
-    /// Index of the first shard that is not armed, and its obstacle.
-    pub waiting_for: Option<String>,
 }
 
 /// Latency of succeeded requests in the last seconds, rounded up by at most 1/32.

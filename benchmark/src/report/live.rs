@@ -82,7 +82,7 @@ impl Subject<'_> {
                     ShardPresence::Queued => Some(format!("shard {shard}: {QUEUED}")),
                     _ => None,
                 });
-                match hindered.or_else(|| progress.preparation.waiting_for.clone()) {
+                match hindered.or_else(|| progress.waiting_for.clone()) {
                     Some(what) => format!("{} of {desired} shards are armed; {what}", counts.armed),
                     None => format!("{} of {desired} shards are armed", counts.armed),
                 }
@@ -115,12 +115,7 @@ impl Subject<'_> {
 
     fn live_progress(&self, progress: &ConductProgress) -> Option<status::Progress> {
         if progress.stage == ConductStage::Preparing {
-            let preparation = &progress.preparation;
-            let percent = match preparation.preload_commands {
-                0 => 0,
-                commands => u32::try_from(preparation.preload_done.min(commands) * 100 / commands).unwrap_or(100),
-            };
-            return Some(status::Progress { percent, ..status::Progress::default() });
+            return Some(status::Progress { percent: progress.preloaded_percent, ..status::Progress::default() });
         }
         let live = progress.live.as_ref()?;
         let (nodes, nodes_left_out) = nodes(&live.nodes);

@@ -125,7 +125,8 @@ fn state(bytes: &[u8]) {
         assert!(shard.obstacle().len() <= 2048);
         shard.held_attempt.checked_add(1).unwrap();
     }
-    live::preparation(&shards);
+    assert!(live::preloaded_percent(&shards) <= 100);
+    live::waiting_for(&shards);
     for shard in &mut shards {
         shard.standing = Standing::Running;
         shard.observe_state_after_start(state.clone(), 1);
