@@ -1,16 +1,12 @@
 //! Input of a verdict, as stored in a file. Files recorded from real runs test the verdict against the expected one.
 
-use std::time::Duration;
-
-use redisbench_wire::Probe;
 use redisbench_wire::histogram::HistogramError;
-use redisbench_wire::timeline::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::Verdict;
+use crate::measurement::Outcome;
 use crate::measurement::merge::merge;
-use crate::measurement::{Outcome, ShardEvidence};
 use crate::plan::compile;
 use crate::verdict::verdict;
 
@@ -19,17 +15,8 @@ use crate::verdict::verdict;
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     spec: RedisBenchmarkSpec,
-    shards: Vec<ShardEvidence>,
-    #[serde(default)]
-    timeline: Vec<Span>,
-    #[serde(default)]
-    start_at_unix_nanoseconds: Option<u64>,
-    #[serde(default)]
-    start_skew: Option<Duration>,
-    #[serde(default)]
-    clock_uncertainty: Option<Duration>,
-    #[serde(default)]
-    probes: Vec<Probe>,
+    #[serde(flatten)]
+    outcome: Outcome,
 }
 
 /// Why a file gives no verdict.
@@ -61,15 +48,7 @@ impl Evidence {
         if let Some(shard) = outcome.shards.iter().find(|shard| shard.own_latency.is_some()) {
             return Err(EvidenceError::Merged(shard.shard));
         }
-        Ok(Self {
-            spec: spec.clone(),
-            shards: outcome.shards.clone(),
-            timeline: outcome.timeline.clone(),
-            start_at_unix_nanoseconds: outcome.start_at_unix_nanoseconds,
-            start_skew: outcome.start_skew,
-            clock_uncertainty: outcome.clock_uncertainty,
-            probes: outcome.probes.clone(),
-        })
+        Ok(Self { spec: spec.clone(), outcome: outcome.clone() })
     }
 
     /// Judges the recording.
@@ -82,26 +61,15 @@ impl Evidence {
             EvidenceError::Spec(problems.join("; "))
         })?;
         let trial = plan.trial(0, &[]).ok_or(EvidenceError::Empty)?;
-        let outcome = self.outcome();
-        let merged = merge(&trial.spec.plan, &outcome)?.ok_or(EvidenceError::Empty)?;
-        Ok(verdict(&trial.spec, &outcome, &merged))
-    }
-
-    fn outcome(&self) -> Outcome {
-        Outcome {
-            start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
-            shards: self.shards.clone(),
-            timeline: self.timeline.clone(),
-            start_skew: self.start_skew,
-            clock_uncertainty: self.clock_uncertainty,
-            probes: self.probes.clone(),
-            ..Outcome::default()
-        }
+        let merged = merge(&trial.spec.plan, &self.outcome)?.ok_or(EvidenceError::Empty)?;
+        Ok(verdict(&trial.spec, &self.outcome, &merged))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::api::{read, validate};
     use crate::measurement::parts::OwnLatency;

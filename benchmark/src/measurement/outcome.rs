@@ -12,24 +12,31 @@ use super::memory::Kept;
 use super::parts::{OwnLatency, Parts};
 use crate::human;
 
-/// Outcome of a trial, with everything that the shards measured.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Outcome of a trial, with everything that the shards measured. Written as evidence, it has only the verdict's input.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Outcome {
+    #[serde(skip)]
     pub ending: Ending,
     /// Number of trials of the run.
+    #[serde(skip)]
     pub of: u32,
     /// The last attempt, from 1; 0 if none was ordered.
+    #[serde(skip)]
     pub attempt: u32,
-    /// The start of that attempt, in nanoseconds since the Unix epoch; none if it never did.
-    pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in index order.
     pub shards: Vec<ShardEvidence>,
     /// Histograms and breakdowns that were merged as they arrived; see [`ShardEvidence::own_latency`].
+    #[serde(skip)]
     pub parts: Parts,
     /// Memory of the snapshots.
+    #[serde(skip)]
     pub kept: Kept,
     /// Seconds since the start, in order, merged over all shards.
+    #[serde(default)]
     pub timeline: Vec<Span>,
+    /// The start of the last attempt, in nanoseconds since the Unix epoch; none if it never did.
+    pub start_at_unix_nanoseconds: Option<u64>,
     /// Largest difference between the shards' first sends, each relative to its own schedule; none with fewer than two shards, or if
     /// nothing was sent.
     pub start_skew: Option<Duration>,
@@ -37,10 +44,13 @@ pub struct Outcome {
     /// exchanged.
     pub clock_uncertainty: Option<Duration>,
     /// The thresholds, as judged while the load ran.
+    #[serde(skip)]
     pub thresholds: Vec<Judged>,
     /// Results of the probe with half of the connections, one per shard; empty if there was none.
+    #[serde(default)]
     pub probes: Vec<Probe>,
     /// Result of deleting the keys, if that was requested.
+    #[serde(skip)]
     pub cleanup: Option<Cleanup>,
 }
 
