@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounded;
 use crate::plan::TrialPlan;
 
-/// The paths of the calls.
+/// The paths of the calls. `{trial}` stands for the number of a trial: see [`of_trial`](path::of_trial).
 pub mod path {
     /// `GET` -> [`super::ClockReading`].
     pub const CLOCK: &str = "/v1/clock";
@@ -21,40 +21,32 @@ pub mod path {
     pub const DRAIN: &str = "/v1/drain";
     /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is stored; exit with 0.
     pub const RELEASE: &str = "/v1/release";
-
     /// `PUT` [`super::PlanRequest`] -> [`super::ShardState`]: connect, preload, arm.
-    pub fn trial(trial: u32) -> String {
-        format!("/v1/trials/{trial}")
-    }
-
+    pub const TRIAL: &str = "/v1/trials/{trial}";
     /// `PUT` [`super::StartRequest`] -> [`super::AcceptedStart`].
-    pub fn start(trial: u32) -> String {
-        format!("/v1/trials/{trial}/start")
-    }
-
+    pub const START: &str = "/v1/trials/{trial}/start";
     /// `PUT` [`super::AfterRequest`] -> [`super::ShardState`]: end the warm-up early, at this instant.
-    pub fn measure(trial: u32) -> String {
-        format!("/v1/trials/{trial}/measure")
-    }
-
+    pub const MEASURE: &str = "/v1/trials/{trial}/measure";
     /// `PUT` [`super::AfterRequest`] -> [`crate::ProbeState`]: after the trial, repeat the load with half of the connections. A repeated
     /// call returns the outcome.
-    pub fn probe(trial: u32) -> String {
-        format!("/v1/trials/{trial}/probe")
+    pub const PROBE: &str = "/v1/trials/{trial}/probe";
+    /// `GET` with `?detail=live|full&from=SECOND` -> [`crate::snapshot::Snapshot`], with the timeline from that second on.
+    pub const SNAPSHOT: &str = "/v1/trials/{trial}/snapshot";
+    /// `PUT` [`super::AbortRequest`] -> [`super::ShardState`].
+    pub const ABORT: &str = "/v1/trials/{trial}/abort";
+
+    /// `path` with the number of its trial, if it has one.
+    pub fn of_trial(path: &str, trial: Option<u32>) -> String {
+        trial.map_or_else(|| path.to_owned(), |trial| path.replace("{trial}", &trial.to_string()))
     }
 
-    /// `GET` with `?detail=live|full&from=SECOND` -> [`crate::snapshot::Snapshot`], with the timeline from that second on.
+    /// [`SNAPSHOT`] with trial and query.
     pub fn snapshot(trial: u32, detail: super::Detail, from: u32) -> String {
         let detail = match detail {
             super::Detail::Live => "live",
             super::Detail::Full => "full",
         };
-        format!("/v1/trials/{trial}/snapshot?detail={detail}&from={from}")
-    }
-
-    /// `PUT` [`super::AbortRequest`] -> [`super::ShardState`].
-    pub fn abort(trial: u32) -> String {
-        format!("/v1/trials/{trial}/abort")
+        format!("{}?detail={detail}&from={from}", of_trial(SNAPSHOT, Some(trial)))
     }
 }
 

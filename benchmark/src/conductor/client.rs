@@ -165,7 +165,7 @@ impl ShardClient {
         bounds: Bounds,
     ) -> Result<T, CallError> {
         let exchange = async {
-            let response = self.request(shard, method, path, body).await?;
+            let response = self.request(shard, method, &path::of_trial(path, trial), body).await?;
             self.receive(shard, response, trial, bounds.bytes).await
         };
         timeout(bounds.time, exchange).await.map_err(|_| Unreachable::TimedOut(bounds.time))?
@@ -333,14 +333,10 @@ impl ShardCalls for ShardClient {
         let result = match call {
             Call::Clock => self.get(shard, path::CLOCK, None, self.short()).await.map(Reply::Clock),
             Call::State => self.get(shard, path::STATE, None, self.short()).await.map(Reply::State),
-            Call::Plan(trial, request) => {
-                self.put(shard, &path::trial(*trial), request, Some(*trial)).await.map(Reply::State)
-            }
-            Call::Start(trial, request) => {
-                self.put(shard, &path::start(*trial), request, Some(*trial)).await.map(Reply::Start)
-            }
+            Call::Plan(trial, request) => self.put(shard, path::TRIAL, request, Some(*trial)).await.map(Reply::State),
+            Call::Start(trial, request) => self.put(shard, path::START, request, Some(*trial)).await.map(Reply::Start),
             Call::Measure(trial, request) => {
-                self.put(shard, &path::measure(*trial), request, Some(*trial)).await.map(Reply::State)
+                self.put(shard, path::MEASURE, request, Some(*trial)).await.map(Reply::State)
             }
             Call::Snapshot(trial, Detail::Live, from) => {
                 let bounds = Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES };
@@ -356,11 +352,9 @@ impl ShardCalls for ShardClient {
                     AbortThen::Rearm => self.timeouts.call,
                 };
                 let bounds = Bounds { time, ..self.short() };
-                self.put_within(shard, &path::abort(*trial), request, Some(*trial), bounds).await.map(Reply::State)
+                self.put_within(shard, path::ABORT, request, Some(*trial), bounds).await.map(Reply::State)
             }
-            Call::Probe(trial, request) => {
-                self.put(shard, &path::probe(*trial), request, Some(*trial)).await.map(Reply::Probe)
-            }
+            Call::Probe(trial, request) => self.put(shard, path::PROBE, request, Some(*trial)).await.map(Reply::Probe),
             Call::Cleanup(request) => self.put(shard, path::CLEANUP, request, None).await.map(Reply::Cleanup),
             Call::Drain(request) => self.put(shard, path::DRAIN, request, None).await.map(Reply::State),
             Call::Release(request) => self.put(shard, path::RELEASE, request, None).await.map(Reply::State),

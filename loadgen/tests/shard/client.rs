@@ -144,7 +144,8 @@ impl Shard {
     }
 
     async fn call<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Called<T> {
-        let (status, _, bytes) = self.request(method, path, serde_json::to_vec(body).unwrap().into()).await;
+        let path = path::of_trial(path, Some(self.trial));
+        let (status, _, bytes) = self.request(method, &path, serde_json::to_vec(body).unwrap().into()).await;
         if status == StatusCode::OK {
             return Ok(serde_json::from_slice(&bytes).unwrap());
         }
@@ -164,12 +165,12 @@ impl Shard {
 
     pub async fn plan(&self, epoch: u64, plan: &TrialPlan) -> Called<ShardState> {
         let request = PlanRequest { epoch, hash: plan.hash(RUN, self.trial), plan: plan.clone().into() };
-        self.call(Method::PUT, &path::trial(self.trial), &request).await
+        self.call(Method::PUT, path::TRIAL, &request).await
     }
 
     pub async fn start_at(&self, epoch: u64, attempt: u32, start_nanoseconds: u64) -> Called<AcceptedStart> {
         let request = StartRequest { epoch, attempt, start_nanoseconds };
-        self.call(Method::PUT, &path::start(self.trial), &request).await
+        self.call(Method::PUT, path::START, &request).await
     }
 
     pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
@@ -184,12 +185,12 @@ impl Shard {
 
     pub async fn probe(&self, attempt: u32, after_nanoseconds: u64) -> Called<ProbeState> {
         let request = AfterRequest { epoch: 1, attempt, after_nanoseconds };
-        self.call(Method::PUT, &path::probe(self.trial), &request).await
+        self.call(Method::PUT, path::PROBE, &request).await
     }
 
     pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {
         let request = AbortRequest { epoch: 1, attempt: None, then };
-        self.call(Method::PUT, &path::abort(self.trial), &request).await
+        self.call(Method::PUT, path::ABORT, &request).await
     }
 
     pub async fn cleanup(&self, epoch: u64) -> Called<CleanupState> {

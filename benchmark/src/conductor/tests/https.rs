@@ -170,7 +170,7 @@ async fn another_wire_version_is_no_data() {
 #[tokio::test]
 async fn a_snapshot_of_another_trial_is_no_data() {
     let answer = async || axum::Json(Answer::new(RUN, "pod", Some(1), super::snapshot(0, 1, 1)));
-    let server = Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await;
+    let server = Server::new(Router::new().route(path::SNAPSHOT, get(answer))).await;
     let client = client();
     assert!(client.call(&server.endpoint(), &Call::Snapshot(1, Detail::Live, 0)).await.is_ok());
     let how = unreachable(client.call(&server.endpoint(), &Call::Snapshot(0, Detail::Live, 0)).await.unwrap_err());
@@ -187,7 +187,7 @@ async fn with_snapshot_of(bytes: usize) -> (Server, Arc<AtomicUsize>) {
         body.extend(std::iter::repeat_n(' ', bytes.saturating_sub(body.len())));
         body
     };
-    (Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await, calls)
+    (Server::new(Router::new().route(path::SNAPSHOT, get(answer))).await, calls)
 }
 
 #[tokio::test]
