@@ -8,11 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hkdf::Hkdf;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519, SerialNumber, date_time_ymd};
-use redisbench_wire::RunToken;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use redisbench_wire::{CertificateVerifier, RunToken};
+use rustls::ClientConfig;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sha2::Sha256;
 
 /// The name in every run's certificate. It is never resolved: the certificate itself is pinned.
@@ -97,12 +95,13 @@ impl RunCredential {
     /// If the TLS library refuses its own defaults, which has not been seen.
     pub fn client_config(&self) -> Result<ClientConfig, CredentialError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let pinned = Pinned { certificate: self.certificate.clone(), provider: Arc::clone(&provider) };
+        // Pods are dialled by address, so the name proves nothing.
+        let verifier = CertificateVerifier { pinned: Some(self.certificate.clone()), provider: provider.clone() };
         Ok(ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(CredentialError::Tls)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(pinned))
+            .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth())
     }
 }
@@ -122,53 +121,6 @@ fn certificate_params(serial: &[u8]) -> Result<CertificateParams, rcgen::Error> 
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, DNS_NAME);
     Ok(params)
-}
-
-/// Accepts one certificate, byte for byte, whatever name was dialled: pods are dialled by address.
-#[derive(Debug)]
-struct Pinned {
-    certificate: CertificateDer<'static>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if end_entity.as_ref() == self.certificate.as_ref() {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
-        }
-    }
-
-    // The certificate is public; these two checks prove that the peer has its key.
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

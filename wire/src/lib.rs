@@ -31,6 +31,8 @@ pub mod snapshot;
 pub mod strain;
 mod tally;
 pub mod timeline;
+#[cfg(feature = "tls")]
+mod tls;
 pub mod topology;
 mod verification;
 
@@ -47,6 +49,8 @@ pub use call::{
 pub use credential::RunToken;
 pub use log::LogFormat;
 pub use probe::{Probe, ProbeState};
+#[cfg(feature = "tls")]
+pub use tls::CertificateVerifier;
 
 /// Addresses to listen on for `port` of every interface, in the order to try: IPv6, which accepts IPv4 too, then IPv4 alone for machines
 /// without IPv6.

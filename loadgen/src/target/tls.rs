@@ -6,12 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use redisbench_wire::{CertificateVerifier, plan};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -62,7 +60,10 @@ impl Security {
                 builder.with_root_certificates(roots)
             }
             plan::Trust::System => builder.with_root_certificates(system_authorities()?),
-            plan::Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone { provider })),
+            plan::Trust::Anyone => {
+                let verifier = CertificateVerifier { pinned: None, provider };
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
         };
         let config = if plan.client_certificate {
             let chain = read(&directory.join("tls.crt"), CERTIFICATE).await?;
@@ -280,7 +281,7 @@ pub async fn speaks_tls(address: SocketAddr) -> bool {
     else {
         return false;
     };
-    let verifier = Arc::new(Anyone { provider });
+    let verifier = Arc::new(CertificateVerifier { pinned: None, provider });
     let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     let asked = async {
         let stream = TcpStream::connect(address).await?;
@@ -294,46 +295,5 @@ pub async fn speaks_tls(address: SocketAddr) -> bool {
             .and_then(|error| error.downcast_ref::<rustls::Error>())
             .is_some_and(|error| matches!(error, rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_))),
         Err(_) => false,
-    }
-}
-
-/// Accepts any certificate, but still verifies that the peer has its key.
-#[derive(Debug)]
-struct Anyone {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
