@@ -71,15 +71,7 @@ impl Limits {
 pub struct Step<W> {
     /// The offered rate.
     pub rate: u64,
-    pub outcome: Outcome<W>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome<W> {
-    Passed,
-    Failed(W),
-    /// Inconclusive; the step is repeated.
-    Unusable(W),
+    pub judgement: Judgement<W, W>,
 }
 
 /// The next step.
@@ -241,27 +233,27 @@ impl<W: Clone + PartialEq> Search<W> {
 
     fn learn(&mut self, step: &Step<W>) {
         let asked = self.ask();
-        if step.outcome == Outcome::Passed {
+        if step.judgement == Judgement::Passed {
             self.passed.push(step.rate);
         }
-        match (&step.outcome, asked) {
-            (Outcome::Unusable(why), _) => self.unusable.push(why.clone()),
-            (Outcome::Passed, Next::Confirm { rate, nth }) if nth < CONFIRMATIONS => {
+        match (&step.judgement, asked) {
+            (Judgement::Unusable(why), _) => self.unusable.push(why.clone()),
+            (Judgement::Passed, Next::Confirm { rate, nth }) if nth < CONFIRMATIONS => {
                 self.phase = Phase::Confirm(rate, nth);
             }
-            (Outcome::Passed, Next::Confirm { rate, .. }) => self.confirm(rate),
-            (Outcome::Passed, _) => {
+            (Judgement::Passed, Next::Confirm { rate, .. }) => self.confirm(rate),
+            (Judgement::Passed, _) => {
                 let before = self.bad.len();
                 self.bad.retain(|bad| bad.rate > step.rate);
                 self.contradicted += u32::try_from(before - self.bad.len()).unwrap_or(u32::MAX);
                 self.good = Some(step.rate);
                 self.phase = Phase::Seek;
             }
-            (Outcome::Failed(why), Next::Confirm { rate, .. }) => {
+            (Judgement::Failed(why), Next::Confirm { rate, .. }) => {
                 self.blame(rate, why);
                 self.descend(rate);
             }
-            (Outcome::Failed(why), _) => {
+            (Judgement::Failed(why), _) => {
                 let times = self.blame(step.rate, why);
                 if matches!(self.phase, Phase::Doubt(_)) {
                     self.phase = Phase::Done(Ending::Found);

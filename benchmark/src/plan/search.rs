@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_statistics::search::{self, Answer, Bad, Next, Objective, Outcome, Step};
+use redisbench_statistics::search::{self, Answer, Bad, Judgement, Next, Objective, Step};
 use redisbench_wire::plan::{Bound, Target};
 
 use crate::api::load::{LoadType, OpenLoopSpec};
@@ -195,9 +195,9 @@ pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Search
 /// Picks the most conclusive of several failures at a rate: the last one with a saturated target, which decides that the target does not
 /// hold the rate. Otherwise the last one with a saturated load generator, which leaves it open.
 fn most_telling(bad: Bad<Why>, steps: &[Step<Why>]) -> Bad<Why> {
-    let failures = steps.iter().filter(|step| step.rate == bad.rate).filter_map(|step| match &step.outcome {
-        Outcome::Failed(why) => Some(why),
-        Outcome::Passed | Outcome::Unusable(_) => None,
+    let failures = steps.iter().filter(|step| step.rate == bad.rate).filter_map(|step| match &step.judgement {
+        Judgement::Failed(why) => Some(why),
+        Judgement::Passed | Judgement::Unusable(_) => None,
     });
     let telling = |why: &&Why| match why.limited_by {
         Some(LimitedBy::Target) => 2,
@@ -218,12 +218,12 @@ fn steps(lines: &[TrialLine]) -> Vec<Step<Why>> {
                 limited_by: step.limited_by,
                 component: step.component.clone(),
             };
-            let outcome = match step.outcome {
-                StepOutcome::Passed => Outcome::Passed,
-                StepOutcome::Failed => Outcome::Failed(why()),
-                StepOutcome::Unusable => Outcome::Unusable(why()),
+            let judgement = match step.outcome {
+                StepOutcome::Passed => Judgement::Passed,
+                StepOutcome::Failed => Judgement::Failed(why()),
+                StepOutcome::Unusable => Judgement::Unusable(why()),
             };
-            Some(Step { rate: step.rate_per_second, outcome })
+            Some(Step { rate: step.rate_per_second, judgement })
         })
         .collect()
 }

@@ -71,11 +71,13 @@ pub struct Measured {
     pub backlog_growth: Option<f64>,
 }
 
+/// Whether a step met its objective, and why not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Judgement {
+pub enum Judgement<F = Failure, U = Unusable> {
     Passed,
-    Failed(Failure),
-    Unusable(Unusable),
+    Failed(F),
+    /// Inconclusive; the step is repeated.
+    Unusable(U),
 }
 
 /// Why an objective did not hold. Of several reasons, the first.

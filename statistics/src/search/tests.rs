@@ -7,7 +7,7 @@ use crate::noise::Noise;
 const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02, steps: MOST_STEPS };
 
 /// Runs a search with these outcomes, and checks that it can be resumed at every step.
-fn resumed<W>(limits: &Limits, mut outcome: impl FnMut(u64) -> Outcome<W>) -> (Answer<W>, Vec<Step<W>>)
+fn resumed<W>(limits: &Limits, mut judge: impl FnMut(u64) -> Judgement<W, W>) -> (Answer<W>, Vec<Step<W>>)
 where
     W: Clone + PartialEq,
 {
@@ -18,13 +18,13 @@ where
             Next::Step { rate } | Next::Confirm { rate, .. } => rate,
         };
         assert!((limits.min..=limits.max).contains(&rate), "{rate}");
-        steps.push(Step { rate, outcome: outcome(rate) });
+        steps.push(Step { rate, judgement: judge(rate) });
     }
 }
 
 /// Runs a search against a target defined by `holds`.
 fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'static str>, Vec<Step<&'static str>>) {
-    resumed(limits, |rate| if holds(rate) { Outcome::Passed } else { Outcome::Failed("slow") })
+    resumed(limits, |rate| if holds(rate) { Judgement::Passed } else { Judgement::Failed("slow") })
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn it_goes_down_five_times_at_most() {
         seen < 16_000
     });
     assert_eq!(answer.ending, Ending::NotConfirmed, "{steps:?}");
-    let down = steps.iter().rev().take_while(|step| step.outcome == Outcome::Failed("slow")).count();
+    let down = steps.iter().rev().take_while(|step| step.judgement == Judgement::Failed("slow")).count();
     assert!(down > MOST_DOWN as usize, "{steps:?}");
     // The last good rate is below all failures, and passed once.
     assert!(answer.last_good.is_some_and(|good| good < answer.first_bad.unwrap().rate));
@@ -136,7 +136,7 @@ fn it_goes_down_five_times_at_most() {
 
 #[test]
 fn a_step_that_says_nothing_is_repeated_three_times() {
-    let unusable = |rate| Step { rate, outcome: Outcome::Unusable("short") };
+    let unusable = |rate| Step { rate, judgement: Judgement::Unusable("short") };
     let mut steps = vec![];
     for _ in 0..3 {
         steps.push(unusable(1_000));
@@ -149,7 +149,7 @@ fn a_step_that_says_nothing_is_repeated_three_times() {
 
 #[test]
 fn another_searchs_record_is_refused() {
-    let steps = [Step { rate: 1_234, outcome: Outcome::<()>::Passed }];
+    let steps = [Step { rate: 1_234, judgement: Judgement::<(), ()>::Passed }];
     let Next::Done(answer) = next(&LIMITS, &steps) else { panic!("goes on") };
     assert_eq!(answer.ending, Ending::OtherSearch);
 }
@@ -276,9 +276,9 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
                     ..good()
                 };
                 match judge(rate, &objective, &step) {
-                    Judgement::Passed => Outcome::Passed,
-                    Judgement::Failed(_) => Outcome::Failed(()),
-                    Judgement::Unusable(_) => Outcome::Unusable(()),
+                    Judgement::Passed => Judgement::Passed,
+                    Judgement::Failed(_) => Judgement::Failed(()),
+                    Judgement::Unusable(_) => Judgement::Unusable(()),
                 }
             });
             answer.ending
@@ -301,8 +301,8 @@ fn a_search_whose_steps_are_no_chance_takes_the_usual_number_at_most() {
         for capacity in (1_000..max.min(200_000)).step_by(997) {
             let mut steps: Vec<Step<()>> = Vec::new();
             while let Next::Step { rate } | Next::Confirm { rate, .. } = next(&limits, &steps) {
-                let outcome = if rate <= capacity { Outcome::Passed } else { Outcome::Failed(()) };
-                steps.push(Step { rate, outcome });
+                let judgement = if rate <= capacity { Judgement::Passed } else { Judgement::Failed(()) };
+                steps.push(Step { rate, judgement });
             }
             assert!(steps.len() <= limits.usual_steps(), "{limits:?}, {capacity}: {} steps", steps.len());
         }
@@ -312,7 +312,7 @@ fn a_search_whose_steps_are_no_chance_takes_the_usual_number_at_most() {
 #[test]
 fn a_search_ends_without_an_answer_after_the_most_steps() {
     let limits = Limits { steps: 3, ..LIMITS };
-    let passed = |rate| Step { rate, outcome: Outcome::<()>::Passed };
+    let passed = |rate| Step { rate, judgement: Judgement::<(), ()>::Passed };
     let steps = [passed(1_000), passed(2_000), passed(4_000)];
     assert_eq!(next(&limits, &steps[..2]), Next::Step { rate: 4_000 });
     let Next::Done(answer) = next(&limits, &steps) else { panic!("it goes on") };
