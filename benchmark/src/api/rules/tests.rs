@@ -88,7 +88,7 @@ fn messages_show_the_values() {
         ),
         (
             "TWO, comparison: {baseline: c}, repeats: {count: 5}",
-            "spec.comparison.baseline: must be the name of what is compared, one of [\"a\", \"b\"]",
+            "spec.comparison.baseline: is c, and must be the name of what is compared, one of [\"a\", \"b\"]",
         ),
     ] {
         let problems: Vec<String> = check(&object(change)).iter().map(ToString::to_string).collect();

@@ -36,9 +36,9 @@ pub(super) fn all() -> Vec<Rule> {
             SPEC,
             "comparison.baseline",
             format!("!has(self.comparison) || !has(self.comparison.baseline) || {SUBJECTS}.exists(name, name == self.comparison.baseline)"),
-            "must be the name of what is compared, one of %s",
+            "is %s, and must be the name of what is compared, one of %s",
         )
-        .showing([SUBJECTS]),
+        .showing(["self.comparison.baseline", &format!("'%s'.format([{SUBJECTS}])")]),
         Rule::new(
             SPEC,
             "load.clients",
