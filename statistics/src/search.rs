@@ -16,7 +16,7 @@
 mod judge;
 
 pub use judge::{
-    ACHIEVED, Arrivals, DISCARDED, Failure, Judgement, Measured, Objective, Observed, SHORTEST, Unusable, judge,
+    ACHIEVED, Arrivals, DISCARDED, Failure, Judgement, Objective, Observed, SHORTEST, StepMeasurement, Unusable, judge,
     shortest,
 };
 

@@ -200,7 +200,7 @@ impl EncodedHistogram {
         if word(&bytes, 4).and_then(|length| usize::try_from(length).ok()) != Some(counts.len()) {
             return Err(HistogramError::Malformed("its length differs from its header"));
         }
-        let mut buckets = Buckets::of(counts);
+        let mut buckets = CountedBuckets::of(counts);
         let (mut count, mut last) = (0_u64, 0);
         for (index, times) in buckets.by_ref() {
             (count, last) = (count.saturating_add(times), index);
@@ -237,7 +237,7 @@ impl Inflated {
             (self.kind.lowest(), HIGHEST_NANOSECONDS, self.kind.digits())
         );
         let layout = self.kind.layout();
-        for (index, times) in Buckets::of(self.bytes.get(HEADER_BYTES..).unwrap_or_default()) {
+        for (index, times) in CountedBuckets::of(self.bytes.get(HEADER_BYTES..).unwrap_or_default()) {
             // A decoded histogram's maximum is the end of its last bucket. Recording 0 would leave it at 0.
             sum.record_n(layout.value(index).max(1), times).map_err(|_| beyond_bounds())?;
         }
@@ -246,7 +246,7 @@ impl Inflated {
 }
 
 /// The buckets of a V2 form that have values, in order: the index and the count of each. Ends before a truncated number.
-struct Buckets<'a> {
+struct CountedBuckets<'a> {
     rest: &'a [u8],
     /// The index after those that were read.
     end: usize,
@@ -254,13 +254,13 @@ struct Buckets<'a> {
     longest_run: usize,
 }
 
-impl<'a> Buckets<'a> {
+impl<'a> CountedBuckets<'a> {
     fn of(counts: &'a [u8]) -> Self {
         Self { rest: counts, end: 0, longest_run: 0 }
     }
 }
 
-impl Iterator for Buckets<'_> {
+impl Iterator for CountedBuckets<'_> {
     type Item = (usize, u64);
 
     fn next(&mut self) -> Option<Self::Item> {

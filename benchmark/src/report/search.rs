@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use redisbench_statistics::search::{
-    self, Answer, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, MOST_STEPS, Measured, Objective, Observed,
-    Unusable,
+    self, Answer, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, MOST_STEPS, Objective, Observed,
+    StepMeasurement, Unusable,
 };
 use redisbench_wire::plan::{Arrival, Load};
 
@@ -18,7 +18,7 @@ use crate::api::{GoDuration, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated
 use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::latencies::{self, Censored};
-use crate::measurement::measured::Measured as Requests;
+use crate::measurement::measured::Measured;
 use crate::measurement::merge::Merged;
 use crate::plan::{self, GoodStep, SearchState, SearchTrial, Why};
 use crate::quantile::Quantile;
@@ -147,7 +147,7 @@ fn has_queued(good: &GoodStep, rate: u64, mean_nanoseconds: u64) -> bool {
 }
 
 /// Requests that the searched rate is of: without operations that have a rate of their own.
-fn searched<'m>(spec: &Validated, merged: &'m Merged) -> Cow<'m, Requests> {
+fn searched<'m>(spec: &Validated, merged: &'m Merged) -> Cow<'m, Measured> {
     let workload = &spec.plan.workload;
     if workload.options.rates.is_empty() {
         return Cow::Borrowed(&merged.total);
@@ -155,14 +155,14 @@ fn searched<'m>(spec: &Validated, merged: &'m Merged) -> Cow<'m, Requests> {
     let weights = workload.weights();
     let names = workload.operations.iter().zip(weights).filter(|(_, weight)| *weight > 0);
     let names: Vec<&str> = names.map(|(operation, _)| operation.name.as_str()).collect();
-    let mut all = Requests::default();
+    let mut all = Measured::default();
     for operation in merged.operations.iter().filter(|operation| names.contains(&operation.name.as_str())) {
         all.add(&operation.measured);
     }
     Cow::Owned(all)
 }
 
-fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> Measured {
+fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> StepMeasurement {
     let (searched, throughput) = (searched(spec, merged), &merged.throughput);
     let tally = &searched.tally;
     let failed = tally.errors.saturating_add(tally.unsent);
@@ -188,7 +188,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         Objective::ErrorRate { .. } | Objective::Achieved { .. } => None,
     };
     let poisson = matches!(spec.plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
-    Measured {
+    StepMeasurement {
         // All connections are closed between two trials.
         in_flight_before: 0,
         discarded: Duration::from_nanos(spec.plan.warmup_nanoseconds),

@@ -49,7 +49,7 @@ pub enum Observed {
 
 /// The measurements of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct StepMeasurement {
     /// Requests of the previous step still in flight when this one began. Must be 0.
     pub in_flight_before: u64,
     /// The time discarded at its beginning.
@@ -142,7 +142,7 @@ fn requests(objective: &Objective) -> f64 {
     }
 }
 
-pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
+pub fn judge(rate: u64, objective: &Objective, step: &StepMeasurement) -> Judgement {
     if let Some(unusable) = unusable(rate, objective, step) {
         return Judgement::Unusable(unusable);
     }
@@ -152,7 +152,7 @@ pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
     }
 }
 
-fn unusable(rate: u64, objective: &Objective, step: &Measured) -> Option<Unusable> {
+fn unusable(rate: u64, objective: &Objective, step: &StepMeasurement) -> Option<Unusable> {
     let shortest = shortest(rate, step.arrivals, objective);
     // Start instants and windows are cut to the shards' clocks, so up to a hundredth may be missing.
     let lacks = |is: Duration, wanted: Duration| is < wanted.mul_f64(0.99);
@@ -171,7 +171,7 @@ fn unusable(rate: u64, objective: &Objective, step: &Measured) -> Option<Unusabl
     }
 }
 
-fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
+fn failure(objective: &Objective, step: &StepMeasurement) -> Option<Failure> {
     let errors = step.failed as f64 / step.scheduled.max(1) as f64;
     let wanted = match *objective {
         Objective::Achieved { min } => min.max(ACHIEVED),

@@ -266,7 +266,7 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
                 let measured = shortest(rate, Arrivals::Poisson, &objective);
                 let mean = rate as f64 * measured.as_secs_f64();
                 assert!(mean < needed * 1.1 || measured == SHORTEST, "{mean} for {needed}");
-                let step = Measured {
+                let step = StepMeasurement {
                     measured,
                     scheduled: count(mean + mean.sqrt() * noise.normal()),
                     scheduled_per_second: rate as f64,

@@ -7,8 +7,8 @@ const RATE: u64 = 10_000;
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
 const ERRORS: Objective = Objective::ErrorRate { max: 0.02 };
 
-pub(crate) fn good() -> Measured {
-    Measured {
+pub(crate) fn good() -> StepMeasurement {
+    StepMeasurement {
         in_flight_before: 0,
         discarded: 2 * SECOND,
         measured: 10 * SECOND,
@@ -22,7 +22,7 @@ pub(crate) fn good() -> Measured {
     }
 }
 
-fn judged(objective: &Objective, change: impl Fn(&mut Measured)) -> Judgement {
+fn judged(objective: &Objective, change: impl Fn(&mut StepMeasurement)) -> Judgement {
     let mut step = good();
     change(&mut step);
     judge(RATE, objective, &step)
@@ -61,7 +61,7 @@ fn a_rate_must_be_achieved_whatever_the_objective() {
     };
     assert_eq!(with_errors(9_810.0, 1_900), Judgement::Passed);
     assert_eq!(with_errors(9_810.0, 0), behind(0.981, 0.99));
-    let nothing = |step: &mut Measured| (step.scheduled_per_second, step.achieved_per_second) = (0.0, 0.0);
+    let nothing = |step: &mut StepMeasurement| (step.scheduled_per_second, step.achieved_per_second) = (0.0, 0.0);
     assert!(matches!(judged(&P99, nothing), Judgement::Failed(Failure::Behind { .. })));
 }
 
@@ -73,7 +73,7 @@ fn a_backlog_must_not_grow() {
 
 #[test]
 fn what_was_not_measured_as_it_must_is_not_judged() {
-    let unusable = |change: fn(&mut Measured)| match judged(&P99, change) {
+    let unusable = |change: fn(&mut StepMeasurement)| match judged(&P99, change) {
         Judgement::Unusable(why) => why,
         other => panic!("{other:?}"),
     };
