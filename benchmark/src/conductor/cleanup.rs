@@ -20,7 +20,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 const SILENCES: u32 = 3;
 
 /// One shard's part of the keys.
-struct Part {
+struct ShardCleanup {
     shard: u32,
     removed: u64,
     silences: u32,
@@ -28,7 +28,7 @@ struct Part {
     over: Option<Result<(), String>>,
 }
 
-impl Part {
+impl ShardCleanup {
     fn of(shard: &Shard, started: bool) -> Self {
         let over = match &shard.standing {
             Standing::Lost(why) => Some(Err(format!("it is lost: {why}"))),
@@ -66,13 +66,13 @@ pub struct CleanUp {
     ending: Ending,
     until: Duration,
     ask_at: Duration,
-    parts: Vec<Part>,
+    parts: Vec<ShardCleanup>,
 }
 
 impl CleanUp {
     pub fn begin(conductor: &Conductor, ending: Ending) -> Self {
         let started = conductor.start_at_unix_nanoseconds.is_some();
-        let parts = conductor.shards.iter().map(|shard| Part::of(shard, started)).collect();
+        let parts = conductor.shards.iter().map(|shard| ShardCleanup::of(shard, started)).collect();
         Self { ending, until: conductor.now + WITHIN, ask_at: conductor.now, parts }
     }
 

@@ -123,14 +123,14 @@ impl ShardClient {
         shard: &Endpoint,
         path: &str,
         trial: Option<u32>,
-        bounds: Bounds,
+        bounds: CallBounds,
     ) -> Result<T, CallError> {
         self.send(shard, Method::GET, path, Bytes::new(), trial, bounds).await
     }
 
     /// Bounds of all calls except snapshots.
-    fn short(&self) -> Bounds {
-        Bounds { time: self.timeouts.call, bytes: limits::SHORT_ANSWER_BYTES }
+    fn short(&self) -> CallBounds {
+        CallBounds { time: self.timeouts.call, bytes: limits::SHORT_ANSWER_BYTES }
     }
 
     async fn put<T: DeserializeOwned>(
@@ -149,7 +149,7 @@ impl ShardClient {
         path: &str,
         request: &(impl Serialize + Sync),
         trial: Option<u32>,
-        bounds: Bounds,
+        bounds: CallBounds,
     ) -> Result<T, CallError> {
         let body = serde_json::to_vec(request).map_err(|error| Unreachable::Malformed(error.to_string()))?;
         self.send(shard, Method::PUT, path, body.into(), trial, bounds).await
@@ -162,7 +162,7 @@ impl ShardClient {
         path: &str,
         body: Bytes,
         trial: Option<u32>,
-        bounds: Bounds,
+        bounds: CallBounds,
     ) -> Result<T, CallError> {
         let exchange = async {
             let response = self.request(shard, method, &path::of_trial(path, trial), body).await?;
@@ -281,7 +281,7 @@ impl ShardClient {
 
 /// Limits of time and memory for one call.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct CallBounds {
     time: Duration,
     bytes: usize,
 }
@@ -339,7 +339,7 @@ impl ShardCalls for ShardClient {
                 self.put(shard, path::MEASURE, request, Some(*trial)).await.map(Reply::State)
             }
             Call::Snapshot(trial, Detail::Live, from) => {
-                let bounds = Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES };
+                let bounds = CallBounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES };
                 let path = path::snapshot(*trial, Detail::Live, *from);
                 self.get(shard, &path, Some(*trial), bounds).await.map(Reply::Snapshot)
             }
@@ -351,7 +351,7 @@ impl ShardCalls for ShardClient {
                     AbortThen::Stop => self.timeouts.stop,
                     AbortThen::Rearm => self.timeouts.call,
                 };
-                let bounds = Bounds { time, ..self.short() };
+                let bounds = CallBounds { time, ..self.short() };
                 self.put_within(shard, path::ABORT, request, Some(*trial), bounds).await.map(Reply::State)
             }
             Call::Probe(trial, request) => self.put(shard, path::PROBE, request, Some(*trial)).await.map(Reply::Probe),

@@ -1,4 +1,4 @@
-//! Performs the actions of a [`Machine`] on tokio: calls, records, and one timer.
+//! Performs the actions of a [`StateMachine`] on tokio: calls, records, and one timer.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::calls::{CALLS_IN_FLIGHT, call_all};
 use super::event::{Action, Answered, Ask, Event, Now};
-use super::machine::Machine;
+use super::machine::StateMachine;
 use super::{Call, ConductProgress, ConductorConfig, Control, Journal, Outcome, ShardCalls, ShardPresence};
 
 /// A call without a reply for this long does not count among [`CALLS_IN_FLIGHT`]: a dial to a machine that is gone takes seconds, and the
@@ -41,7 +41,7 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     let began = Instant::now();
     let wall_clock = config.wall_clock.clone();
     let now = move || Now { elapsed: began.elapsed(), unix_nanoseconds: wall_clock.unix_nanoseconds() };
-    let mut machine = Machine::new(config, presence.borrow_and_update().clone(), now());
+    let mut machine = StateMachine::new(config, presence.borrow_and_update().clone(), now());
     let mut event = Event::Control(*control.borrow_and_update());
     let slots = Arc::new(Semaphore::new(CALLS_IN_FLIGHT));
     let (mut queue, mut in_flight) = (VecDeque::new(), FuturesUnordered::new());

@@ -7,7 +7,7 @@ use super::barrier::Start;
 use super::cleanup::CleanUp;
 use super::drain::Drain;
 use super::event::{Action, Event, Now};
-use super::measure::{Measure, Measured};
+use super::measure::{Measure, MeasureEnd};
 use super::prepare::Prepare;
 use super::probe::RunProbe;
 use super::stop::StopLoad;
@@ -17,12 +17,12 @@ use super::{ConductStage, ConductorConfig, Ending, Outcome, ShardPresence};
 use crate::measurement::Cleanup;
 
 /// A conductor and its present phase.
-pub struct Machine {
+pub struct StateMachine {
     conductor: Conductor,
-    phase: Phase,
+    phase: AnyPhase,
 }
 
-enum Phase {
+enum AnyPhase {
     TakeOver(TakeOver),
     Drain(Drain),
     Prepare(Prepare),
@@ -34,12 +34,12 @@ enum Phase {
     Done,
 }
 
-impl Machine {
+impl StateMachine {
     pub fn new(config: ConductorConfig, presence: Vec<ShardPresence>, now: Now) -> Self {
         let conductor = Conductor::new(config, presence, now);
         let phase = match conductor.config.resume {
-            Some(record) => Phase::TakeOver(TakeOver::begin(&conductor, record)),
-            None => Phase::Drain(Drain::begin(&conductor)),
+            Some(record) => AnyPhase::TakeOver(TakeOver::begin(&conductor, record)),
+            None => AnyPhase::Drain(Drain::begin(&conductor)),
         };
         Self { conductor, phase }
     }
@@ -56,23 +56,23 @@ impl Machine {
     }
 
     /// The phase that follows; none while the present one continues.
-    fn next(&mut self, event: Event) -> Option<Phase> {
+    fn next(&mut self, event: Event) -> Option<AnyPhase> {
         let c = &mut self.conductor;
         let aborts = c.control.abort;
         let next = match &mut self.phase {
-            Phase::Stop(phase) => then(phase.step(c, event), c, clean_up),
-            Phase::CleanUp(phase) => then(phase.step(c, event), c, finish),
-            Phase::Done => Ok(None),
+            AnyPhase::Stop(phase) => then(phase.step(c, event), c, clean_up),
+            AnyPhase::CleanUp(phase) => then(phase.step(c, event), c, finish),
+            AnyPhase::Done => Ok(None),
             // The trial stays complete.
-            Phase::Probe(_) if aborts => then(Ok(Some(Ending::Completed)), c, clean_up),
+            AnyPhase::Probe(_) if aborts => then(Ok(Some(Ending::Completed)), c, clean_up),
             // Without load to stop, an abort takes effect only if a new attempt begins.
             _ if aborts && c.published.stage != ConductStage::Collecting => Err(Ending::Aborted),
-            Phase::TakeOver(phase) => then(phase.step(c, event), c, measure_or_drain),
-            Phase::Drain(phase) => then(phase.step(c, event), c, |c, ()| Phase::Prepare(Prepare::begin(c))),
-            Phase::Prepare(phase) => then(phase.step(c, event), c, |c, ()| Phase::Start(Start::begin(c))),
-            Phase::Start(phase) => then(phase.step(c, event), c, measure_or_drain),
-            Phase::Measure(phase) => then(phase.step(c, event), c, after),
-            Phase::Probe(phase) => then(phase.step(c, event), c, |c, probes| {
+            AnyPhase::TakeOver(phase) => then(phase.step(c, event), c, measure_or_drain),
+            AnyPhase::Drain(phase) => then(phase.step(c, event), c, |c, ()| AnyPhase::Prepare(Prepare::begin(c))),
+            AnyPhase::Prepare(phase) => then(phase.step(c, event), c, |c, ()| AnyPhase::Start(Start::begin(c))),
+            AnyPhase::Start(phase) => then(phase.step(c, event), c, measure_or_drain),
+            AnyPhase::Measure(phase) => then(phase.step(c, event), c, after),
+            AnyPhase::Probe(phase) => then(phase.step(c, event), c, |c, probes| {
                 match probes {
                     Ok(probes) => c.probes = probes,
                     Err(why) => tracing::info!(why, "this trial has no probe"),
@@ -84,45 +84,45 @@ impl Machine {
             c.out.forget();
             Some(match ending {
                 Ending::Superseded => clean_up(c, ending),
-                _ => Phase::Stop(StopLoad::begin(c, ending)),
+                _ => AnyPhase::Stop(StopLoad::begin(c, ending)),
             })
         })
     }
 }
 
 /// Enters the phase that follows once the present one has a result. No reply to the calls of the present phase reaches the next.
-fn then<T>(step: Step<T>, c: &mut Conductor, next: impl FnOnce(&mut Conductor, T) -> Phase) -> Step<Phase> {
+fn then<T>(step: Step<T>, c: &mut Conductor, next: impl FnOnce(&mut Conductor, T) -> AnyPhase) -> Step<AnyPhase> {
     let Some(result) = step? else { return Ok(None) };
     c.out.forget();
     Ok(Some(next(c, result)))
 }
 
-fn measure_or_drain(c: &mut Conductor, started: bool) -> Phase {
-    if started { Phase::Measure(Measure::begin(c)) } else { Phase::Drain(Drain::begin(c)) }
+fn measure_or_drain(c: &mut Conductor, started: bool) -> AnyPhase {
+    if started { AnyPhase::Measure(Measure::begin(c)) } else { AnyPhase::Drain(Drain::begin(c)) }
 }
 
-fn after(c: &mut Conductor, measured: Measured) -> Phase {
+fn after(c: &mut Conductor, measured: MeasureEnd) -> AnyPhase {
     match measured {
-        Measured::ToTheEnd => return RunProbe::begin(c).map_or_else(|| clean_up(c, Ending::Completed), Phase::Probe),
-        Measured::Again => c.restarts += 1,
-        Measured::NeverStarted => c.missed = c.attempt,
+        MeasureEnd::Done => return RunProbe::begin(c).map_or_else(|| clean_up(c, Ending::Completed), AnyPhase::Probe),
+        MeasureEnd::Again => c.restarts += 1,
+        MeasureEnd::NeverStarted => c.missed = c.attempt,
     }
     c.give_up_attempt();
-    Phase::Drain(Drain::begin(c))
+    AnyPhase::Drain(Drain::begin(c))
 }
 
 /// The measurement is safe. From here on only another conductor changes the result.
-fn clean_up(c: &mut Conductor, ending: Ending) -> Phase {
+fn clean_up(c: &mut Conductor, ending: Ending) -> AnyPhase {
     if c.config.cleanup && ending != Ending::Superseded {
-        Phase::CleanUp(CleanUp::begin(c, ending))
+        AnyPhase::CleanUp(CleanUp::begin(c, ending))
     } else {
         finish(c, (ending, None))
     }
 }
 
-fn finish(c: &mut Conductor, (ending, cleanup): (Ending, Option<Cleanup>)) -> Phase {
+fn finish(c: &mut Conductor, (ending, cleanup): (Ending, Option<Cleanup>)) -> AnyPhase {
     c.publish(ConductStage::Done);
     let outcome = Outcome { cleanup, ..c.outcome(ending) };
     c.out.actions.push(Action::Done(Box::new(outcome)));
-    Phase::Done
+    AnyPhase::Done
 }

@@ -34,9 +34,9 @@ const COUNTS_EVERY: Duration = Duration::from_millis(200);
 
 /// The outcome of measuring.
 #[derive(Clone, Copy)]
-pub enum Measured {
+pub enum MeasureEnd {
     /// Every shard has finished or is lost.
-    ToTheEnd,
+    Done,
     /// A shard was lost, and all shards begin a new attempt.
     Again,
     /// The recorded start reached only some of the shards: a shard that had been silent reports that it was never started.
@@ -94,7 +94,7 @@ impl Measure {
         }
     }
 
-    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<Measured> {
+    pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<MeasureEnd> {
         let settling = match event {
             Event::Answered(answered) if !matches!(answered.ask.call, Call::Measure(..)) => {
                 if let Some(measured) = self.hear(conductor, *answered)? {
@@ -138,7 +138,7 @@ impl Measure {
         if self.counts.lost > self.known_lost && !conductor.start_is_a_guess() {
             conductor.check_stopped()?;
             if conductor.on_lost()? {
-                return Ok(Some(Measured::Again));
+                return Ok(Some(MeasureEnd::Again));
             }
             self.known_lost = self.counts.lost;
         }
@@ -242,7 +242,7 @@ impl Measure {
     }
 
     /// Applies a reply of a running shard. Makes the next call of its poll, or schedules the next poll.
-    fn hear(&mut self, conductor: &mut Conductor, answered: Answered) -> Step<Measured> {
+    fn hear(&mut self, conductor: &mut Conductor, answered: Answered) -> Step<MeasureEnd> {
         let index = answered.ask.shard;
         if conductor.shards[index].standing != Standing::Running {
             return Ok(None);
@@ -280,7 +280,7 @@ impl Measure {
                 if let Ok(state) = answered.reply.and_then(Reply::state)
                     && !conductor.take_state(index, state)
                 {
-                    return Ok(Some(Measured::NeverStarted));
+                    return Ok(Some(MeasureEnd::NeverStarted));
                 }
             }
         }
@@ -335,10 +335,10 @@ fn stopped_early(shard: u32) -> Ending {
 }
 
 /// The shards do not measure together, so the attempt is void.
-fn torn(conductor: &Conductor, why: &str) -> Result<Measured, Ending> {
+fn torn(conductor: &Conductor, why: &str) -> Result<MeasureEnd, Ending> {
     tracing::warn!(attempt = conductor.attempt, why, "the shards' measurements start at different times");
     if conductor.restarts < RESTARTS {
-        return Ok(Measured::Again);
+        return Ok(MeasureEnd::Again);
     }
     Err(Ending::Failed(Failure::new(reason::START_MISSED, why)))
 }
@@ -511,10 +511,10 @@ impl Conductor {
         stopped.map_or(Ok(()), |shard| Err(stopped_early(shard.index())))
     }
 
-    fn all_over(&self) -> Result<Measured, Ending> {
+    fn all_over(&self) -> Result<MeasureEnd, Ending> {
         self.check_stopped()?;
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
-            return Ok(Measured::ToTheEnd);
+            return Ok(MeasureEnd::Done);
         }
         let reason = if self.now >= self.give_up_at() { reason::TRIAL_TIMED_OUT } else { reason::SHARD_LOST };
         Err(Ending::Failed(self.lost_failure(reason)))

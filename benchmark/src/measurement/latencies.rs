@@ -31,12 +31,12 @@ pub struct Interval {
 
 /// Response time over all scheduled requests: those without an answer are right-censored.
 pub fn response_time(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
-    latencies(&Requests::of(measured, &answered(measured)), percentiles)
+    latencies(&Population::of(measured, &answered(measured)), percentiles)
 }
 
 /// One percentile of [`response_time`].
 pub fn response_time_at(measured: &Measured, quantile: Quantile) -> Percentile {
-    Requests::of(measured, &answered(measured)).percentile(quantile)
+    Population::of(measured, &answered(measured)).percentile(quantile)
 }
 
 /// A quantile of [`response_time`], if `answered` holds the times of succeeded requests and of error replies. `unknown` requests are not in
@@ -47,33 +47,33 @@ pub fn response_time_of_answered(
     unknown: u64,
     quantile: Quantile,
 ) -> Option<u64> {
-    Requests::all(answered, tally, unknown).known(quantile)
+    Population::all(answered, tally, unknown).known(quantile)
 }
 
 /// A quantile of response time over all scheduled requests except those in flight; none if there are too few.
 pub fn response_time_quantile(measured: &Measured, quantile: Quantile) -> Option<Censored> {
-    Requests::finished(measured, &answered(measured)).quantile(quantile)
+    Population::finished(measured, &answered(measured)).quantile(quantile)
 }
 
 /// The interval of [`response_time_quantile`].
 pub fn response_time_interval(measured: &Measured, quantile: Quantile) -> Option<Interval> {
-    Requests::finished(measured, &answered(measured)).interval(quantile)
+    Population::finished(measured, &answered(measured)).interval(quantile)
 }
 
 /// Response time over succeeded requests only.
 pub fn response_time_of_succeeded(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
     let tally = &measured.tally;
-    let succeeded = Requests {
+    let succeeded = Population {
         overflow: tally.overflow,
         overflow_max: tally.overflow_max_nanoseconds,
-        ..Requests::answered(&measured.response)
+        ..Population::answered(&measured.response)
     };
     latencies(&succeeded, percentiles)
 }
 
 /// Latencies of a histogram that holds only succeeded requests.
 pub fn plain(histogram: &Histogram<u64>, percentiles: &[Quantile]) -> Latencies {
-    latencies(&Requests::answered(histogram), percentiles)
+    latencies(&Population::answered(histogram), percentiles)
 }
 
 /// A quantile of `histogram`; none if it has too few values.
@@ -83,7 +83,7 @@ pub fn known(histogram: &Histogram<u64>, quantile: Quantile) -> Option<u64> {
 
 /// The interval of [`known`].
 pub fn interval(histogram: &Histogram<u64>, quantile: Quantile) -> Option<Interval> {
-    Requests::answered(histogram).interval(quantile)
+    Population::answered(histogram).interval(quantile)
 }
 
 /// A quantile of `histogram`, in millionths, at rank ceil(q n), for any number of values; none if it is empty.
@@ -105,7 +105,7 @@ pub struct CurvePoint {
 /// The curve of [`response_time`].
 pub fn curve(measured: &Measured, quantiles: &[Quantile]) -> Vec<CurvePoint> {
     let answered = answered(measured);
-    let all = Requests::of(measured, &answered);
+    let all = Population::of(measured, &answered);
     let point = |&quantile: &Quantile| CurvePoint {
         quantile,
         percentile: all.percentile(quantile),
@@ -125,7 +125,7 @@ fn answered(measured: &Measured) -> Histogram<u64> {
 }
 
 /// The requests to take quantiles of.
-struct Requests<'a> {
+struct Population<'a> {
     /// Answered within the range of a histogram.
     answered: &'a Histogram<u64>,
     /// The last rank of each of its buckets with the bucket's value, in order: a curve asks for hundreds of ranks.
@@ -138,7 +138,7 @@ struct Requests<'a> {
     censored: u64,
 }
 
-impl<'a> Requests<'a> {
+impl<'a> Population<'a> {
     fn of(measured: &Measured, answered: &'a Histogram<u64>) -> Self {
         Self::all(answered, &measured.tally, measured.unknown)
     }
@@ -230,7 +230,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-fn latencies(requests: &Requests<'_>, percentiles: &[Quantile]) -> Latencies {
+fn latencies(requests: &Population<'_>, percentiles: &[Quantile]) -> Latencies {
     if requests.count() == 0 {
         return Latencies::default();
     }

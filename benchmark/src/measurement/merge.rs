@@ -63,7 +63,7 @@ pub struct Merged {
     /// Cost of the client; none for the engine.
     pub client: Option<MergedClient>,
     /// Succeeded requests over time.
-    pub throughput: Throughput,
+    pub throughput: MergedThroughput,
     /// The target's servers, and their changes and outages.
     pub topology: MergedTopology,
     /// Statistics from the servers; none if they were not asked.
@@ -136,7 +136,7 @@ pub struct MergedClient {
 
 /// Succeeded requests over the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Throughput {
+pub struct MergedThroughput {
     /// Length of the common window.
     pub window_nanoseconds: u64,
     /// Requests per second over the window.
@@ -332,7 +332,7 @@ fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
 
 /// Completions in the common window, from whole points of the series. Live snapshots of lost shards have no series: window and rate are
 /// those of the other shards, unless there are none. `response` is the mean response time.
-fn throughput(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> Throughput {
+fn throughput(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> MergedThroughput {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -364,7 +364,7 @@ fn throughput(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: 
     let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
     let seconds: Vec<u64> =
         seconds.map(|count| per_second(count, interval.saturating_mul(per_whole_second as u64))).collect();
-    Throughput {
+    MergedThroughput {
         window_nanoseconds: window,
         mean,
         slowest: seconds.iter().copied().min().unwrap_or(mean),

@@ -120,28 +120,28 @@ pub(super) fn of_subjects(cells: &[Cell]) -> Vec<Cell> {
 }
 
 /// One run of a cell.
-pub(super) struct Turn {
+pub(super) struct CellRun {
     pub cell: usize,
     pub repeat: u32,
     pub cold: bool,
 }
 
 /// The order in which `count` cells run, `repeats` times each.
-pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<Turn> {
+pub(super) fn runs(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<CellRun> {
     let subjects = spec.subjects().len();
     if subjects < 2 {
-        let turn = |cell, repeat| Turn { cell, repeat, cold: false };
-        let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
+        let run = |cell, repeat| CellRun { cell, repeat, cold: false };
+        let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| run(cell, repeat));
         return (0..repeats).flat_map(of_repeat).collect();
     }
     // One setting after another, each with all its blocks, so that compared trials run close together.
     let of_setting = |setting: usize| {
-        let turn = move |place: redisbench_statistics::comparison::Place| Turn {
+        let run = move |place: redisbench_statistics::comparison::Place| CellRun {
             cell: setting * subjects + place.subject,
             repeat: u32::try_from(place.pass).unwrap_or(u32::MAX),
             cold: place.is_cold(),
         };
-        redisbench_statistics::comparison::order(subjects, repeats as usize).into_iter().map(turn)
+        redisbench_statistics::comparison::order(subjects, repeats as usize).into_iter().map(run)
     };
     order(spec, count / subjects, 0).into_iter().flat_map(of_setting).collect()
 }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::preset;
 use super::search::{SearchPlan, SearchTrial, of_searches};
-use super::sweep::{self, Cell, Complaints, Turn};
+use super::sweep::{self, Cell, CellRun, Complaints};
 use crate::api::status::{Setting, TrialLine};
 use crate::api::sweep::SweepSpec;
 use crate::api::{
@@ -205,7 +205,7 @@ impl Arrangement<'_> {
             presets => presets.iter().map(Some).collect(),
         };
         let mut all = Vec::new();
-        for Turn { cell: place, repeat, cold } in sweep::turns(spec, cells.len(), self.repeats) {
+        for CellRun { cell: place, repeat, cold } in sweep::runs(spec, cells.len(), self.repeats) {
             let cell = &cells[place];
             for (within, preset) in presets.iter().enumerate() {
                 let kind = Kind {

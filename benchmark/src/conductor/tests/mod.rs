@@ -25,7 +25,7 @@ use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts, Trial
 
 use self::fake::{FakeShards, RATE};
 use super::event::{Action, Answered, Ask, Event, Now};
-use super::machine::Machine;
+use super::machine::StateMachine;
 use super::{
     Call, CallError, ConductProgress, ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Endpoint,
     Failure, JournalError, Outcome, Reply, ShardPresence, StartRecord,
@@ -91,7 +91,7 @@ struct Rig {
     /// The lag of the conductor's wall clock.
     behind: Duration,
     control: Control,
-    machine: Option<Machine>,
+    machine: Option<StateMachine>,
     began: Duration,
     wake_at: Duration,
     coming: BTreeMap<(Duration, usize), Coming>,
@@ -159,7 +159,7 @@ impl Rig {
     fn begin(&mut self) {
         self.began = self.now();
         self.outcome = None;
-        self.machine = Some(Machine::new(self.config.clone(), self.presence.clone(), self.clocks()));
+        self.machine = Some(StateMachine::new(self.config.clone(), self.presence.clone(), self.clocks()));
         self.step(Event::Control(self.control));
     }
 
