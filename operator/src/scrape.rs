@@ -21,7 +21,7 @@ use crate::metrics::catalogue::{
     THRESHOLDS, VERDICT,
 };
 use crate::metrics::format::Format;
-use crate::metrics::page::{Page, Subject};
+use crate::metrics::page::{Entity, Page};
 use crate::metrics::trial::{self, DETAILED, Setting, TrialSample, error_kinds, verdicts};
 use crate::tasks::{ConductTask, TaskRegistry};
 
@@ -91,7 +91,7 @@ impl Source {
     fn add_to(&self, page: &mut Page) {
         let objects: Vec<_> = self.stores.iter().flat_map(Store::state).collect();
         let all: Vec<&RedisBenchmark> = objects.iter().filter_map(|object| object.0.as_ref().ok()).collect();
-        let operator = Subject { of: Of::Operator, labels: Arc::default(), created: None };
+        let operator = Entity { of: Of::Operator, labels: Arc::default(), created: None };
         for (phase, name) in PHASES {
             let count = all.iter().filter(|benchmark| phase_of(benchmark) == phase).count();
             page.add(&BENCHMARKS, &operator, &[name], count as u64);
@@ -124,22 +124,22 @@ impl Source {
 
     fn add_benchmark(&self, page: &mut Page, benchmark: &RedisBenchmark, uid: &str, facts: &Known) {
         let (namespace, name) = (benchmark.namespace().unwrap_or_default(), benchmark.name_any());
-        let subject = Subject { of: Of::Benchmark, labels: Arc::new([namespace.clone(), name.clone()]), created: None };
+        let entity = Entity { of: Of::Benchmark, labels: Arc::new([namespace.clone(), name.clone()]), created: None };
         let empty = RedisBenchmarkStatus::default();
         let status = benchmark.status.as_ref().unwrap_or(&empty);
         for (phase, name) in PHASES {
-            page.add(&PHASE, &subject, &[name], u64::from(phase == status.phase));
+            page.add(&PHASE, &entity, &[name], u64::from(phase == status.phase));
         }
         if let Some(at) = finished_at(benchmark) {
-            page.add(&FINISHED_TIME, &subject, &[], at.as_microsecond() as f64 / 1e6);
+            page.add(&FINISHED_TIME, &entity, &[], at.as_microsecond() as f64 / 1e6);
         }
         let task = self.tasks.get(uid);
         let progress = task.as_ref().map(|task| task.progress()).unwrap_or_default();
-        add_status(page, &subject, status, &progress);
-        page.add(&MEMORY, &subject, &["object"], facts.bytes);
+        add_status(page, &entity, status, &progress);
+        page.add(&MEMORY, &entity, &["object"], facts.bytes);
         if let Some(live) = &progress.live {
-            page.add(&MEMORY, &subject, &["snapshots"], live.snapshot_bytes);
-            page.add(&MEMORY, &subject, &["merged"], merged_bytes(live));
+            page.add(&MEMORY, &entity, &["snapshots"], live.snapshot_bytes);
+            page.add(&MEMORY, &entity, &["merged"], merged_bytes(live));
         }
 
         let trials = self.trials(benchmark, status, task.as_deref(), uid, facts);
@@ -192,10 +192,10 @@ impl Known {
     }
 }
 
-fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus, progress: &ConductProgress) {
+fn add_status(page: &mut Page, entity: &Entity, status: &RedisBenchmarkStatus, progress: &ConductProgress) {
     if let Some(verdict) = &status.verdict {
         for (name, count) in verdicts(verdict.value) {
-            page.add(&VERDICT, subject, &[name], count);
+            page.add(&VERDICT, entity, &[name], count);
         }
     }
     if !status.thresholds.is_empty() {
@@ -207,7 +207,7 @@ fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus,
         ];
         for (outcome, name) in outcomes {
             let count = status.thresholds.iter().filter(|one| one.outcome == outcome).count();
-            page.add(&THRESHOLDS, subject, &[name], count as u64);
+            page.add(&THRESHOLDS, entity, &[name], count as u64);
         }
     }
     if let Some(shards) = status.shards {
@@ -219,18 +219,18 @@ fn add_status(page: &mut Page, subject: &Subject, status: &RedisBenchmarkStatus,
             ("lost", shards.lost),
             ("unreachable", shards.unreachable),
         ] {
-            page.add(&SHARDS, subject, &[state], u64::from(count));
+            page.add(&SHARDS, entity, &[state], u64::from(count));
         }
     }
     let reported = status.synchronization;
     let seconds = |micros: u64| micros as f64 / 1e6;
     let skew = progress.start_skew.map(|skew| skew.as_secs_f64());
     if let Some(skew) = reported.map(|known| seconds(known.start_skew_microseconds)).or(skew) {
-        page.add(&START_SKEW, subject, &[], skew);
+        page.add(&START_SKEW, entity, &[], skew);
     }
     let uncertainty = progress.clock_uncertainty.map(|uncertainty| uncertainty.as_secs_f64());
     if let Some(uncertainty) = reported.map(|known| seconds(known.clock_uncertainty_microseconds)).or(uncertainty) {
-        page.add(&CLOCK_UNCERTAINTY, subject, &[], uncertainty);
+        page.add(&CLOCK_UNCERTAINTY, entity, &[], uncertainty);
     }
 }
 

@@ -24,10 +24,10 @@ use crate::tasks::TaskRegistry;
 
 /// A handle on the server. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct FakeServer(Arc<Mutex<Contents>>);
+pub(crate) struct FakeServer(Arc<Mutex<ServerState>>);
 
 #[derive(Default)]
-struct Contents {
+struct ServerState {
     objects: BTreeMap<String, Value>,
     version: u64,
     calls: Vec<(Method, String)>,
@@ -179,7 +179,7 @@ fn response((status, answer): Reply) -> Response<Body> {
     Response::builder().status(status).header("Retry-After", "1").body(answer).unwrap()
 }
 
-impl Contents {
+impl ServerState {
     /// Returns the fault for this call, if any, and records the call even if it is refused.
     fn fault(&mut self, method: &Method, path: &str, body: &Value) -> Option<How> {
         let concerned = |(fault, times): &&mut (Fault, u32)| {

@@ -122,10 +122,10 @@ fn times() -> Times {
 
 /// A thread that sleeps and wakes, and its counts. Ends on drop.
 #[derive(Debug)]
-struct Canary(Arc<Counts>);
+struct Canary(Arc<CanaryCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct CanaryCounts {
     over: AtomicBool,
     wakes: AtomicU64,
     late_wakes: AtomicU64,
@@ -134,7 +134,7 @@ struct Counts {
 
 impl Canary {
     fn start(priority: Priority) -> Self {
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(CanaryCounts::default());
         let kept = Arc::clone(&counts);
         thread::spawn(move || {
             if priority == Priority::Highest {
@@ -155,7 +155,7 @@ impl Drop for Canary {
     }
 }
 
-impl Counts {
+impl CanaryCounts {
     /// Sleeps and wakes until it is over.
     fn count(&self) {
         while !self.over.load(Relaxed) {

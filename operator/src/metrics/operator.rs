@@ -15,7 +15,7 @@ use super::catalogue::{
     RECONCILE_DURATION, RECONCILIATIONS, RESIDENT_MEMORY, RESULT_MEMORY, RESULT_WAITING, SHARD_CALLS, WATCH_AGE,
     WATCH_ERRORS, WATCH_EVENTS, WATCH_FAILING,
 };
-use super::page::{Page, Subject};
+use super::page::{Entity, Page};
 
 /// Counts of this process. Clones share them. Not of types of `prometheus-client`: the series of a `Family` cannot be listed, which the
 /// binary form needs.
@@ -120,7 +120,7 @@ impl OperatorMetrics {
     pub fn add_to(&self, page: &mut Page, calls: &CallCounts, memory: &ResultMemory, merges: u64) {
         let state = self.lock();
         let started = unix_seconds(state.started);
-        let operator = Subject { of: Of::Operator, labels: Arc::default(), created: Some(started) };
+        let operator = Entity { of: Of::Operator, labels: Arc::default(), created: Some(started) };
         page.add(&BUILD_INFO, &operator, &[env!("CARGO_PKG_VERSION")], 1_u64);
         page.add(&PROCESS_START, &operator, &[], started);
         if let Some(bytes) = resident_memory() {

@@ -51,9 +51,9 @@ impl From<Arc<Buckets>> for Value {
     }
 }
 
-/// The subject of some series.
+/// The entity that some series describe.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct Entity {
     pub of: Of,
     /// The values of the labels of `of`.
     pub labels: Arc<[String]>,
@@ -63,20 +63,20 @@ pub struct Subject {
 
 #[derive(Debug)]
 pub struct Series {
-    subject: Subject,
+    entity: Entity,
     labels: Vec<String>,
     pub value: Value,
 }
 
 impl Series {
     pub fn created(&self) -> Option<f64> {
-        self.subject.created
+        self.entity.created
     }
 
     /// Names and values of all labels of this series of `metric`.
     pub fn labels<'a>(&'a self, metric: &'a Metric) -> impl Iterator<Item = (&'a str, &'a str)> {
         let names = metric.of.labels().iter().chain(metric.labels);
-        names.copied().zip(self.subject.labels.iter().chain(&self.labels).map(String::as_str))
+        names.copied().zip(self.entity.labels.iter().chain(&self.labels).map(String::as_str))
     }
 }
 
@@ -88,11 +88,11 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds a series of `metric` for `subject`, with the values of its further labels.
-    pub fn add(&mut self, metric: &'static Metric, subject: &Subject, labels: &[&str], value: impl Into<Value>) {
+    /// Adds a series of `metric` for `entity`, with the values of its further labels.
+    pub fn add(&mut self, metric: &'static Metric, entity: &Entity, labels: &[&str], value: impl Into<Value>) {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();
-        let series = Series { subject: subject.clone(), labels, value: value.into() };
-        debug_assert!(metric.of == subject.of && metric.labels.len() == series.labels.len(), "{}", metric.name);
+        let series = Series { entity: entity.clone(), labels, value: value.into() };
+        debug_assert!(metric.of == entity.of && metric.labels.len() == series.labels.len(), "{}", metric.name);
         debug_assert!(series.value.is_of(metric.kind), "{}", metric.name);
         self.samples += series.value.samples();
         self.families.entry(metric.name).or_insert_with(|| (metric, Vec::new())).1.push(series);

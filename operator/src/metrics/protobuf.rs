@@ -142,11 +142,11 @@ mod tests {
 
     use super::super::catalogue::{LEADER, LEASE_HELD, LEASE_ROUNDS, Of, QUEUE_WAIT, RECONCILE_DURATION};
     use super::super::format::Format;
-    use super::super::page::Subject;
+    use super::super::page::Entity;
     use super::*;
 
     fn page() -> Page {
-        let operator = Subject { of: Of::Operator, labels: Arc::default(), created: Some(2.5) };
+        let operator = Entity { of: Of::Operator, labels: Arc::default(), created: Some(2.5) };
         let mut durations = Kind::Request.empty();
         for (nanoseconds, count) in [(9_000, 2), (10_000, 3), (11_000, 5), (3_000_000, 7), (599_000_000_000, 11)] {
             durations.record_n(nanoseconds, count).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     /// Byte by byte. A real Prometheus reads histograms in e2e.
     #[test]
     fn a_counter_is_encoded_as_specified() {
-        let operator = Subject { of: Of::Operator, labels: Arc::default(), created: Some(2.5) };
+        let operator = Entity { of: Of::Operator, labels: Arc::default(), created: Some(2.5) };
         let mut page = Page::default();
         page.add(&LEASE_ROUNDS, &operator, &["held"], 1_u64);
         let bytes = encode(&page);

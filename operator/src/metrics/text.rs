@@ -65,18 +65,18 @@ mod tests {
 
     use super::super::buckets::Buckets;
     use super::super::catalogue::{ERRORS, LEADER, Of, RESPONSE_TIME};
-    use super::super::page::Subject;
+    use super::super::page::Entity;
     use super::*;
 
     fn text(open: bool) -> String {
         let labels = ["perf", "cart", "redis", "0", "0"].map(str::to_owned);
-        let trial = Subject { of: Of::Trial, labels: Arc::new(labels), created: Some(1_767_229_200.5) };
+        let trial = Entity { of: Of::Trial, labels: Arc::new(labels), created: Some(1_767_229_200.5) };
         let mut histogram = Kind::Request.empty();
         histogram.record_n(1_000_000, 3).unwrap();
         let mut page = Page::default();
         page.add(&ERRORS, &trial, &["a\"b\\\n"], 2_u64);
         page.add(&RESPONSE_TIME, &trial, &[], Arc::new(Buckets::of(&histogram, 0)));
-        page.add(&LEADER, &Subject { of: Of::Operator, labels: Arc::default(), created: None }, &[], 1_u64);
+        page.add(&LEADER, &Entity { of: Of::Operator, labels: Arc::default(), created: None }, &[], 1_u64);
         encode(page, open)
     }
 

@@ -24,7 +24,7 @@ use super::catalogue::{
     RESULT_RATE, RESULT_RESPONSE_TIME, RESULT_SERVICE_TIME, RESULT_TLS_HANDSHAKE_TIME, SNAPSHOT_AGE, START_TIME,
     TARGET_RATE, TRIAL_INFO, TRIAL_VERDICT, VERIFICATION,
 };
-use super::page::{Page, Subject, Value};
+use super::page::{Entity, Page, Value};
 
 /// The most trials of a benchmark with all their series, the newest. Older ones have requests, rate, response time and verdict.
 pub const DETAILED: u32 = 10;
@@ -264,18 +264,18 @@ impl TrialSample {
     pub fn add_to(&self, page: &mut Page, namespace: &str, benchmark: &str, detailed: bool) {
         let Setting { trial, target, cell, preset, parameters, repeat, target_rate, .. } = &self.setting;
         let labels = [namespace, benchmark, target, &trial.to_string(), &cell.to_string()].map(str::to_owned);
-        let subject = Subject { of: Of::Trial, labels: Arc::new(labels), created: self.started };
-        page.add(&TRIAL_INFO, &subject, &[preset, parameters, repeat], 1_u64);
+        let entity = Entity { of: Of::Trial, labels: Arc::new(labels), created: self.started };
+        page.add(&TRIAL_INFO, &entity, &[preset, parameters, repeat], 1_u64);
         if let Some(rate) = target_rate {
-            page.add(&TARGET_RATE, &subject, &[], *rate);
+            page.add(&TARGET_RATE, &entity, &[], *rate);
         }
         if let Some(started) = self.started {
-            page.add(&START_TIME, &subject, &[], started);
+            page.add(&START_TIME, &entity, &[], started);
         }
         let details = self.details.0.iter().filter(|_| detailed);
         for (metric, labels, value) in self.always.0.iter().chain(details) {
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-            page.add(metric, &subject, &labels, value.clone());
+            page.add(metric, &entity, &labels, value.clone());
         }
     }
 }
