@@ -17,7 +17,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use self::replies::{Knowledge, Replies};
-use self::thread::{Colleague, Shared, Thread};
+use self::thread::{Colleague, SharedState, Thread};
 use crate::sys::Waker;
 
 pub const LARGEST_VALUE: usize = 1 << 20;
@@ -54,7 +54,7 @@ pub enum NullServerError {
 #[derive(Debug)]
 pub struct NullServer {
     addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     threads: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
 }
 
@@ -70,7 +70,7 @@ impl NullServer {
         let threads = config.threads.max(1);
         let value_bytes = config.value_bytes.min(LARGEST_VALUE);
         let knowledge = Knowledge { addresses: addresses.clone(), is_cluster: config.cluster_nodes > 0 };
-        let shared = Arc::new(Shared::new(Replies::new(value_bytes, knowledge), threads));
+        let shared = Arc::new(SharedState::new(Replies::new(value_bytes, knowledge), threads));
         let mut server = Self { addresses, shared, threads: Vec::new() };
         server.spawn(listeners, threads).map_err(NullServerError::Start)?;
         Ok(server)

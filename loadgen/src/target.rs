@@ -38,7 +38,7 @@ use self::access::Access;
 pub use self::access::Mounts;
 pub use self::advice::{failure, of_target, refused_handshake};
 pub use self::cleanup::clean_up;
-pub use self::finding::{Finding, Found};
+pub use self::finding::{Finding, FoundTarget};
 use self::inspect::look;
 use self::jitter::{jitter, share};
 pub use self::sentinel::watch;

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::identity::Identity;
-use super::shard::{Answered, Call, Reply, Sources};
+use super::shard::{Reply, ShardAnswer, ShardCall, Sources};
 use super::trial::refusal;
 use crate::sys::monotonic_nanoseconds;
 
@@ -34,7 +34,7 @@ pub struct Api {
     /// The credential that a caller must present.
     pub token: RunToken,
     /// The queue of the shard's loop.
-    pub calls: mpsc::Sender<Call>,
+    pub calls: mpsc::Sender<ShardCall>,
 }
 
 type Shared = State<Arc<Api>>;
@@ -47,15 +47,15 @@ pub fn router(api: Api) -> Router {
     Router::new()
         .route(path::CLOCK, get(clock))
         .route(path::STATE, get(state))
-        .route(path::TRIAL, put_trial(Call::Plan))
-        .route(path::START, put_trial(Call::Start))
-        .route(path::MEASURE, put_trial(Call::Measure))
-        .route(path::PROBE, put_trial(Call::Probe))
-        .route(path::ABORT, put_trial(Call::Abort))
+        .route(path::TRIAL, put_trial(ShardCall::Plan))
+        .route(path::START, put_trial(ShardCall::Start))
+        .route(path::MEASURE, put_trial(ShardCall::Measure))
+        .route(path::PROBE, put_trial(ShardCall::Probe))
+        .route(path::ABORT, put_trial(ShardCall::Abort))
         .route(path::SNAPSHOT, get(snapshot))
-        .route(path::CLEANUP, put_epoch(Call::Cleanup))
-        .route(path::DRAIN, put_epoch(Call::Drain))
-        .route(path::RELEASE, put_epoch(Call::Release))
+        .route(path::CLEANUP, put_epoch(ShardCall::Cleanup))
+        .route(path::DRAIN, put_epoch(ShardCall::Drain))
+        .route(path::RELEASE, put_epoch(ShardCall::Release))
         .fallback(refuse_unknown)
         .method_not_allowed_fallback(refuse_unknown)
         .layer(middleware::from_fn_with_state(api.clone(), authorize))
@@ -84,11 +84,11 @@ async fn clock(State(api): Shared) -> Response {
 }
 
 async fn state(State(api): Shared) -> Response {
-    api.call(Call::State).await
+    api.call(ShardCall::State).await
 }
 
 /// A `PUT` of a trial, which is passed to the loop as `call`.
-fn put_trial<B, T>(call: fn(u32, B, Reply<T>) -> Call) -> MethodRouter<Arc<Api>>
+fn put_trial<B, T>(call: fn(u32, B, Reply<T>) -> ShardCall) -> MethodRouter<Arc<Api>>
 where
     B: DeserializeOwned + Send + 'static,
     T: Serialize + Send + 'static,
@@ -106,7 +106,7 @@ where
 }
 
 /// A `PUT` of the whole shard.
-fn put_epoch<T: Serialize + Send + 'static>(call: fn(EpochRequest, Reply<T>) -> Call) -> MethodRouter<Arc<Api>> {
+fn put_epoch<T: Serialize + Send + 'static>(call: fn(EpochRequest, Reply<T>) -> ShardCall) -> MethodRouter<Arc<Api>> {
     put(move |State(api): Shared, request: Request| async move {
         match body::<EpochRequest>(request).await {
             Ok(body) => api.call(|reply| call(body, reply)).await,
@@ -136,8 +136,8 @@ async fn snapshot(
                 .refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full, and from a second"));
         }
     };
-    let sources = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
-        Ok(Answered { body, .. }) => body,
+    let sources = match api.ask(|reply| ShardCall::Snapshot(trial, detail, reply)).await {
+        Ok(ShardAnswer { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
     let Sources { driver, servers, load_was_last, terminated } = sources;
@@ -162,20 +162,20 @@ async fn snapshot(
 }
 
 impl Api {
-    async fn call<T: Serialize>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Response {
+    async fn call<T: Serialize>(&self, call: impl FnOnce(Reply<T>) -> ShardCall) -> Response {
         match self.ask(call).await {
-            Ok(Answered { trial, body }) => self.answer(trial, &body),
+            Ok(ShardAnswer { trial, body }) => self.answer(trial, &body),
             Err((trial, refused)) => self.refused(trial, &refused),
         }
     }
 
-    async fn ask<T>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Result<Answered<T>, (Option<u32>, Refusal)> {
+    async fn ask<T>(&self, call: impl FnOnce(Reply<T>) -> ShardCall) -> Result<ShardAnswer<T>, (Option<u32>, Refusal)> {
         let (reply, answer) = oneshot::channel();
         let unavailable = |message: &str| (None, refusal(RefusalCode::Unavailable, message));
         self.calls.try_send(call(reply)).map_err(|_| unavailable("too many pending calls, or the shard is exiting"))?;
         match timeout(ANSWER, answer).await {
-            Ok(Ok(Answered { trial, body })) => match body {
-                Ok(body) => Ok(Answered { trial, body }),
+            Ok(Ok(ShardAnswer { trial, body })) => match body {
+                Ok(body) => Ok(ShardAnswer { trial, body }),
                 Err(refused) => Err((trial, refused)),
             },
             Ok(Err(_)) => Err(unavailable("the shard is exiting")),

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::background::Background;
-pub use self::calls::{Answered, Call, Reply, Sources};
+pub use self::calls::{Reply, ShardAnswer, ShardCall, Sources};
 use super::driver::{Driver, Spawn};
 use super::exit::Exit;
 use super::identity::Identity;
@@ -31,7 +31,7 @@ use super::{data, descriptors, failure, probe};
 use crate::clock::timer_at;
 use crate::cluster::Topology;
 use crate::engine::{Access, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, ClusterWatch, Finding, Found, Mounts, ServerWatch};
+use crate::target::{self, Again, ClusterWatch, Finding, FoundTarget, Mounts, ServerWatch};
 
 /// Progress events of a handful of workers plus the last event of each. The engine drops progress beyond this.
 const EVENTS: usize = 256 + limits::WORKERS;
@@ -135,7 +135,7 @@ impl Shard {
     }
 
     /// Runs until the shard ends. `terminated` resolves on a signal to terminate.
-    pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, terminated: impl Future<Output = ()>) -> Exit {
+    pub async fn run(mut self, mut calls: mpsc::Receiver<ShardCall>, terminated: impl Future<Output = ()>) -> Exit {
         let mut terminated = std::pin::pin!(terminated);
         loop {
             self.log_phase();
@@ -242,7 +242,7 @@ impl Shard {
     }
 
     /// The target matches the plan: connects to it, or passes the new map to a driver that is already connected.
-    fn found(&mut self, found: Found) {
+    fn found(&mut self, found: FoundTarget) {
         let Some((plan, why)) = self.search.take().map(|search| (search.plan.clone(), search.why)) else { return };
         if self.driver.is_some() {
             return self.moved(found.topology, why);

@@ -56,7 +56,7 @@ impl Exporter {
         let url = format!("{}/v1/traces", plan.tracing.as_ref()?.endpoint.trim_end_matches('/'));
         let (queue, batches) = mpsc::channel(QUEUE);
         let lost = Arc::default();
-        let task = send_all(url, Source::new(plan, attempt), batches, Arc::clone(&lost));
+        let task = send_all(url, TraceSource::new(plan, attempt), batches, Arc::clone(&lost));
         Some((Self { queue, lost }, task))
     }
 
@@ -94,7 +94,7 @@ impl SendError {
 }
 
 /// Sends all batches. Logs the first failure, and at the end how many traced requests were lost.
-async fn send_all(url: String, source: Source, mut batches: mpsc::Receiver<Traced>, lost: Arc<AtomicU64>) {
+async fn send_all(url: String, source: TraceSource, mut batches: mpsc::Receiver<Traced>, lost: Arc<AtomicU64>) {
     let http: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let (mut sent, mut has_failed, mut farewell) = (0_u64, false, None);
     let mut all = Vec::with_capacity(AT_ONCE);
@@ -156,7 +156,7 @@ fn unix_offset() -> u64 {
 
 /// Attributes common to all spans of an attempt.
 #[derive(Debug)]
-struct Source {
+struct TraceSource {
     run: String,
     trial: u32,
     shard: u32,
@@ -166,7 +166,7 @@ struct Source {
     first_half: u64,
 }
 
-impl Source {
+impl TraceSource {
     fn new(plan: &ShardPlan, attempt: u32) -> Self {
         let mut hasher = DefaultHasher::new();
         (&plan.run, plan.trial, attempt).hash(&mut hasher);
@@ -262,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    fn source() -> Source {
-        Source::new(&TrialPlan::basic("redis:6379").of_shard(0), 1)
+    fn source() -> TraceSource {
+        TraceSource::new(&TrialPlan::basic("redis:6379").of_shard(0), 1)
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn attempts_trials_and_runs_have_traces_of_their_own() {
         let plan = Arc::new(TrialPlan::basic("redis:6379"));
-        let of = |run: &str, trial, attempt| Source::new(&plan.part(&run.into(), trial, 0), attempt).first_half;
+        let of = |run: &str, trial, attempt| TraceSource::new(&plan.part(&run.into(), trial, 0), attempt).first_half;
         let all = [of("a", 0, 1), of("a", 0, 2), of("a", 1, 1), of("b", 0, 1)];
         assert!((1..all.len()).all(|next| !all[..next].contains(&all[next])), "{all:?}");
         assert_eq!(of("a", 0, 1), of("a", 0, 1));

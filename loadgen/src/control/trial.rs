@@ -98,7 +98,7 @@ pub type Accepted = Result<Vec<Action>, Refusal>;
 enum Phase {
     #[default]
     Idle,
-    Preparing(Step),
+    Preparing(PrepareStep),
     Armed,
     Running {
         stopping: bool,
@@ -111,7 +111,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum PrepareStep {
     /// Resolving and checking the target.
     Target,
     /// Connecting or reconnecting.
@@ -497,7 +497,7 @@ impl Trial {
             self.phase = Phase::Failed(ShardFailure { reason: FailureReason::BadPlan, message });
             return Vec::new();
         }
-        self.phase = Phase::Preparing(Step::Target);
+        self.phase = Phase::Preparing(PrepareStep::Target);
         vec![Action::Prepare(plan)]
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Broken(pub &'static str);
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     /// The command that the last read split.
-    partial: Option<Box<Partial>>,
+    partial: Option<Box<PartialCommand>>,
 }
 
 impl Scanner {
@@ -130,7 +130,7 @@ impl Shapes {
     }
 }
 
-/// The command at the start of `input` and its length. `None` if it is incomplete or unusual; [`Partial`] handles that more slowly.
+/// The command at the start of `input` and its length. `None` if it is incomplete or unusual: see [`PartialCommand`].
 #[inline]
 fn whole(input: &[u8], shapes: &mut Shapes) -> Option<(Want, usize)> {
     let (arguments, mut at) = number(input, 0, b'*')?;
@@ -178,7 +178,7 @@ fn number(input: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
 
 /// A command that has arrived in part.
 #[derive(Debug, Default)]
-struct Partial {
+struct PartialCommand {
     stage: Stage,
     line: Beginning<32>,
     words: [Beginning<16>; 2],
@@ -201,7 +201,7 @@ enum Stage {
     Inline(usize),
 }
 
-impl Partial {
+impl PartialCommand {
     /// Consumes bytes of this command. Returns their number if the command ends there.
     fn go_on(&mut self, input: &[u8]) -> Result<Option<usize>, Broken> {
         let mut at = 0;

@@ -33,7 +33,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// State that the threads share. Each writes its own count, once per batch.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedState {
     replies: Replies,
     commands: Vec<Count>,
     stopped: AtomicBool,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
 #[repr(align(64))]
 struct Count(AtomicU64);
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(replies: Replies, threads: usize) -> Self {
         let commands = (0..threads).map(|_| Count::default()).collect();
         Self { replies, commands, stopped: AtomicBool::new(false) }
@@ -69,7 +69,7 @@ pub(super) struct Colleague {
 
 #[derive(Debug)]
 pub(super) struct Thread {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     index: usize,
     poller: Poller,
     mail: Receiver<(TcpStream, usize)>,
@@ -79,31 +79,31 @@ pub(super) struct Thread {
     turn: usize,
     /// True if a listener's backlog may still hold clients.
     accept_again: bool,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<Session>>,
     free: Vec<usize>,
     /// Connections to read again, because one read did not drain them.
     again: Vec<usize>,
     read_buffer: Vec<u8>,
     shapes: Shapes,
-    output: Output,
+    output: PendingOutput,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct Session {
     stream: TcpStream,
     node: usize,
     scanner: Scanner,
     /// Commands queued in the open transaction, if any.
     queued: Option<u32>,
     /// Replies that the socket has not accepted yet. Nothing is read until they are sent.
-    backlog: Option<Box<Output>>,
+    backlog: Option<Box<PendingOutput>>,
     /// Close once the replies are sent.
     closing: bool,
 }
 
 impl Thread {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         index: usize,
         waker: &Waker,
         mail: Receiver<(TcpStream, usize)>,
@@ -124,7 +124,7 @@ impl Thread {
             again: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             shapes: Shapes::default(),
-            output: Output::default(),
+            output: PendingOutput::default(),
         })
     }
 
@@ -224,7 +224,7 @@ impl Thread {
             return;
         }
         self.connections[index] =
-            Some(Connection { stream, node, scanner: Scanner::default(), queued: None, backlog: None, closing: false });
+            Some(Session { stream, node, scanner: Scanner::default(), queued: None, backlog: None, closing: false });
     }
 
     fn serve(&mut self, index: usize, is_writable: bool) {
@@ -240,9 +240,9 @@ impl Thread {
             count: &self.shared.commands[self.index].0,
         };
         match turn.serve(connection) {
-            Ok(Next::Wait) => {}
-            Ok(Next::Again) => self.again.push(index),
-            Ok(Next::Close) | Err(_) => {
+            Ok(NextStep::Wait) => {}
+            Ok(NextStep::Again) => self.again.push(index),
+            Ok(NextStep::Close) | Err(_) => {
                 self.connections[index] = None;
                 self.free.push(index);
                 // The output belonged to the closed connection.
@@ -252,7 +252,7 @@ impl Thread {
     }
 }
 
-enum Next {
+enum NextStep {
     Wait,
     Again,
     Close,
@@ -260,31 +260,31 @@ enum Next {
 
 /// A thread's state, lent to the connection that it serves.
 struct Turn<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedState,
     read_buffer: &'a mut [u8],
     shapes: &'a mut Shapes,
-    output: &'a mut Output,
+    output: &'a mut PendingOutput,
     count: &'a AtomicU64,
 }
 
 impl Turn<'_> {
     /// One receive, and one send of all replies to it.
     #[inline]
-    fn serve(&mut self, connection: &mut Connection) -> io::Result<Next> {
+    fn serve(&mut self, connection: &mut Session) -> io::Result<NextStep> {
         if let Some(backlog) = &mut connection.backlog {
             if !backlog.send(&connection.stream, self.shared, connection.node)? {
-                return Ok(Next::Wait);
+                return Ok(NextStep::Wait);
             }
             connection.backlog = None;
             if connection.closing {
-                return Ok(Next::Close);
+                return Ok(NextStep::Close);
             }
         }
         let received = match sys::receive(&connection.stream, self.read_buffer) {
-            Ok(0) => return Ok(Next::Close),
+            Ok(0) => return Ok(NextStep::Close),
             Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Wait),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Next::Again),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(NextStep::Wait),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(NextStep::Again),
             Err(error) => return Err(error),
         };
         let mut found = 0;
@@ -302,26 +302,26 @@ impl Turn<'_> {
         }
         if !output.send(&connection.stream, self.shared, connection.node)? {
             connection.backlog = Some(Box::new(std::mem::take(output)));
-            return Ok(Next::Wait);
+            return Ok(NextStep::Wait);
         }
         Ok(match received {
-            _ if connection.closing => Next::Close,
+            _ if connection.closing => NextStep::Close,
             // A read that did not fill the buffer has drained the socket. Later data triggers a new edge.
-            received if received == self.read_buffer.len() => Next::Again,
-            _ => Next::Wait,
+            received if received == self.read_buffer.len() => NextStep::Again,
+            _ => NextStep::Wait,
         })
     }
 }
 
 /// Pending replies: rendered bytes, then replies not yet rendered. So pending replies take bounded memory, however long they are.
 #[derive(Debug, Default)]
-struct Output {
+struct PendingOutput {
     bytes: Vec<u8>,
     sent: usize,
     owed: VecDeque<(Want, u32)>,
 }
 
-impl Output {
+impl PendingOutput {
     #[inline]
     fn push(&mut self, want: Want, more: u32) {
         match self.owed.back_mut() {
@@ -332,7 +332,7 @@ impl Output {
 
     /// Sends until the output is empty or the socket is full. Returns true if it is empty.
     #[inline]
-    fn send(&mut self, stream: &TcpStream, shared: &Shared, node: usize) -> io::Result<bool> {
+    fn send(&mut self, stream: &TcpStream, shared: &SharedState, node: usize) -> io::Result<bool> {
         loop {
             if self.sent == self.bytes.len() {
                 self.render(shared, node);
@@ -350,7 +350,7 @@ impl Output {
         }
     }
 
-    fn render(&mut self, shared: &Shared, node: usize) {
+    fn render(&mut self, shared: &SharedState, node: usize) {
         self.bytes.clear();
         self.sent = 0;
         while self.bytes.len() < WRITE_BYTES {

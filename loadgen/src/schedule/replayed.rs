@@ -16,12 +16,12 @@ pub(super) struct Replayed {
 enum Due {
     /// Request k at L^-1(k).
     Rate(CumulativeRate),
-    Recorded(Times),
+    Recorded(RecordedTimes),
 }
 
 /// Recorded times at another speed.
 #[derive(Clone, Debug)]
-struct Times {
+struct RecordedTimes {
     recorded: Recorded,
     /// The distance between repetitions, at least 1.
     period: u128,
@@ -38,7 +38,7 @@ impl Replayed {
             (Load::Recorded { pace_millionths, .. }, Some(trace)) => {
                 let recorded = trace.recorded.clone()?;
                 let period = recorded.period_nanoseconds().max(1).into();
-                Due::Recorded(Times { recorded, period, pace: (*pace_millionths).max(1).into() })
+                Due::Recorded(RecordedTimes { recorded, period, pace: (*pace_millionths).max(1).into() })
             }
             _ => Due::Rate(CumulativeRate::of(plan)?),
         };
@@ -78,7 +78,7 @@ impl Due {
     }
 }
 
-impl Times {
+impl RecordedTimes {
     fn of(&self, k: u64) -> u64 {
         let commands = self.recorded.commands();
         let count = commands.len().max(1) as u64;

@@ -22,13 +22,13 @@ const SUSTAINED: f64 = 0.2;
 /// Byte counts of all interfaces over a load.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
-    counts: Vec<Counts>,
+    counts: Vec<LinkCounts>,
     /// The last text from the kernel. Reused, because it is read ten times a second.
     text: String,
 }
 
 #[derive(Debug)]
-struct Counts {
+struct LinkCounts {
     /// The last readings.
     received: u64,
     sent: u64,
@@ -38,7 +38,7 @@ struct Counts {
     sent_rates: Option<Histogram<u32>>,
 }
 
-impl Counts {
+impl LinkCounts {
     fn new(name: &str, received: u64, sent: u64) -> Self {
         // Cannot fail, because the bounds are valid constants.
         let rates = || Histogram::new_with_bounds(1, HIGHEST_RATE, 2).ok();
@@ -52,7 +52,7 @@ impl Interfaces {
     pub(super) fn begin() -> Self {
         let mut text = String::new();
         read(&mut text);
-        let counts = parse(&text).take(INTERFACES).map(|(name, received, sent)| Counts::new(name, received, sent));
+        let counts = parse(&text).take(INTERFACES).map(|(name, received, sent)| LinkCounts::new(name, received, sent));
         Self { counts: counts.collect(), text }
     }
 
@@ -94,7 +94,7 @@ impl Interfaces {
     /// The interface that carried most bytes: the one towards the target, unless other traffic exceeds the load. The loopback interface
     /// counts only if no other carried a tenth of it, because with a sidecar every byte passes there once more than over the link.
     pub(super) fn busiest(&self) -> Option<Interface> {
-        let carried = |counts: &&Counts| counts.seen.received_bytes.saturating_add(counts.seen.sent_bytes);
+        let carried = |counts: &&LinkCounts| counts.seen.received_bytes.saturating_add(counts.seen.sent_bytes);
         let (loopback, links): (Vec<_>, Vec<_>) =
             self.counts.iter().partition(|counts| counts.seen.name == Interface::LOOPBACK);
         let loopback = loopback.into_iter().max_by_key(carried);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn the_busiest_interval_of_the_busiest_interface_is_kept() {
         let mut interfaces = Interfaces::begin();
-        interfaces.counts = vec![Counts::new("lo", 1000, 100), Counts::new("eth0", 1000, 100)];
+        interfaces.counts = vec![LinkCounts::new("lo", 1000, 100), LinkCounts::new("eth0", 1000, 100)];
         interfaces.add(&text(1000, 6000, 200), 100_000_000, true);
         interfaces.add(&text(1001, 7000, 1200), 100_000_000, true);
         let expected = Interface {
@@ -178,7 +178,7 @@ mod tests {
     fn a_sidecar_does_not_hide_the_link() {
         let name = |loopback: u64, link: u64| {
             let mut interfaces = Interfaces::begin();
-            interfaces.counts = vec![Counts::new("lo", 0, 0), Counts::new("eth0", 0, 0)];
+            interfaces.counts = vec![LinkCounts::new("lo", 0, 0), LinkCounts::new("eth0", 0, 0)];
             interfaces.add(&text(loopback, link, link), 100_000_000, true);
             interfaces.busiest().unwrap().name
         };
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn what_four_of_five_intervals_carried_is_known_whatever_the_first_let_pass() {
         let mut interfaces = Interfaces::begin();
-        interfaces.counts = vec![Counts::new("eth0", 0, 0)];
+        interfaces.counts = vec![LinkCounts::new("eth0", 0, 0)];
         // Idle before the load, a burst that the token bucket passes, and then the bucket's rate.
         let mut received = 0;
         for (bytes, loaded) in [(0, false), (0, false), (9_000_000, true)].into_iter().chain([(250_000, true); 9]) {

@@ -18,7 +18,7 @@ use throttling::Throttling;
 use super::environment;
 use super::interface::Interfaces;
 use super::run_queue::Threads;
-use super::seconds::{Sample, Seconds};
+use super::seconds::{Sample, StrainSeconds};
 use crate::sys::monotonic_nanoseconds;
 
 pub use throttling::quota_millionths;
@@ -79,11 +79,11 @@ impl Evidence {
 
 /// Watches the machine over one load after another. Only the cold side uses it.
 #[derive(Debug, Default)]
-pub(crate) struct Observer(Mutex<Watched>);
+pub(crate) struct Observer(Mutex<RunningWatch>);
 
 /// A watch, and the sender that keeps its thread running.
 #[derive(Debug, Default)]
-struct Watched {
+struct RunningWatch {
     watch: Arc<Mutex<Watch>>,
     _thread: Option<Sender<()>>,
 }
@@ -112,7 +112,7 @@ struct Watch {
     evidence: Evidence,
     threads: Arc<Threads>,
     /// `None` where the kernel does not count the workers' times.
-    seconds: Option<Seconds>,
+    seconds: Option<StrainSeconds>,
     /// The load has ended, and later counts do not belong to it.
     over: bool,
 }
@@ -121,7 +121,7 @@ impl Watch {
     /// Time until the next look.
     fn rest(&self) -> Duration {
         let interfaces = self.read.map_or(Duration::ZERO, |read| INTERVAL.saturating_sub(read.elapsed()));
-        let second = self.seconds.as_ref().map_or(u64::MAX, Seconds::border);
+        let second = self.seconds.as_ref().map_or(u64::MAX, StrainSeconds::border);
         interfaces.min(Duration::from_nanos(second.saturating_sub(monotonic_nanoseconds())))
     }
 
@@ -186,11 +186,11 @@ impl Observer {
             start,
             read: Some(Instant::now()),
             threads: Arc::clone(threads),
-            seconds: before.sample(threads).map(|first| Seconds::begin(start, first)),
+            seconds: before.sample(threads).map(|first| StrainSeconds::begin(start, first)),
             ..Watch::default()
         }));
         let (end, ended) = channel();
-        *locked(&self.0) = Watched { watch: Arc::clone(&watch), _thread: Some(end) };
+        *locked(&self.0) = RunningWatch { watch: Arc::clone(&watch), _thread: Some(end) };
         // Without the thread there is less evidence, but the load is the same.
         let _ = thread::Builder::new().name("observer".to_owned()).spawn(move || observe(&watch, &ended, is_over));
     }

@@ -66,7 +66,7 @@ impl Sample {
 
 /// The seconds of a load so far.
 #[derive(Debug)]
-pub(super) struct Seconds {
+pub(super) struct StrainSeconds {
     /// The beginning of the next second. The first one begins at the start instant.
     border: u64,
     /// The counters at the beginning of the present second; `None` before the start.
@@ -75,7 +75,7 @@ pub(super) struct Seconds {
     strain: Strain,
 }
 
-impl Seconds {
+impl StrainSeconds {
     /// For a load that starts at `start`, which may be later than `first`.
     pub(super) fn begin(start: u64, first: Sample) -> Self {
         Self { border: start, began: None, last: first, strain: Strain::default() }
@@ -132,7 +132,7 @@ mod tests {
         Sample { at, throttled: time / 10, processors: 4, stolen: time, workers: vec![Times { ran, waited }] }
     }
 
-    fn points(seconds: &Seconds) -> Vec<Point> {
+    fn points(seconds: &StrainSeconds) -> Vec<Point> {
         seconds.strain().points().collect()
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn seconds_are_aligned_to_the_start_however_the_samples_fall() {
         // Only the third second is fully busy.
         let busy = |millisecond: u64| if millisecond / 1000 == 2 { 10_000 } else { 2_000 };
-        let mut seconds = Seconds::begin(START, sample(START - 3 * SECOND / 2, busy));
+        let mut seconds = StrainSeconds::begin(START, sample(START - 3 * SECOND / 2, busy));
         assert_eq!(seconds.border(), START);
         // Some samples are late.
         for at in [0, 9, 10, 18, 20, 21, 29, 30, 31, 47] {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn between_two_samples_counters_rise_evenly() {
-        let mut seconds = Seconds::begin(START, sample(START - SECOND, |_| 0));
+        let mut seconds = StrainSeconds::begin(START, sample(START - SECOND, |_| 0));
         seconds.take(sample(START + SECOND / 2, |_| 4_000));
         seconds.end(sample(START + 5 * SECOND / 2, |_| 4_000));
         // Interpolation attributes two thirds of the first sample to the time before the start; no more is known.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_came_before_the_start_is_no_second() {
-        let mut seconds = Seconds::begin(START, sample(START - 5 * SECOND, |_| 0));
+        let mut seconds = StrainSeconds::begin(START, sample(START - 5 * SECOND, |_| 0));
         seconds.take(sample(START - SECOND, |_| 0));
         assert_eq!(points(&seconds), []);
         seconds.end(sample(START - TENTH, |_| 0));
@@ -182,7 +182,7 @@ mod tests {
             workers: vec![Times { ran: second * SECOND / 2, waited: 0 }],
             ..Sample::default()
         };
-        let mut seconds = Seconds::begin(START, at(0));
+        let mut seconds = StrainSeconds::begin(START, at(0));
         for second in 1..=6 * 3_600 {
             seconds.take(at(second));
         }

@@ -8,34 +8,34 @@ use super::client::{self, Client, text};
 use super::end::End;
 use super::endpoint::Endpoint;
 use super::finding::{Finding, wrong_topology};
-use super::map::{ClusterMap, Node};
+use super::map::{ClusterMap, MapNode};
 use super::trouble::Trouble;
 use crate::cluster::{Member, NodeAddress, SLOTS, Topology, UNCOVERED};
 
 /// A node's reply about its cluster's map.
-pub enum Answer {
+pub enum MapReply {
     Map(ClusterMap),
     /// The server has cluster support disabled.
     NoCluster,
 }
 
 /// Uses `CLUSTER SHARDS`, available since Redis 7, or `CLUSTER SLOTS` where that is unknown or forbidden.
-pub async fn ask(client: &mut Client, target: &Target, asked: &Endpoint) -> Result<Answer, End> {
+pub async fn ask(client: &mut Client, target: &Target, asked: &Endpoint) -> Result<MapReply, End> {
     match client.ask(redis::cmd("CLUSTER").arg("SHARDS")).await {
         Ok(answer) => read(target, "SHARDS", ClusterMap::of_shards(&answer, asked, target.tls.is_some())),
-        Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(Answer::NoCluster),
+        Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(MapReply::NoCluster),
         // Unknown to an older server, or forbidden to the user.
         Err(Trouble::Refused(_)) => match client.ask(redis::cmd("CLUSTER").arg("SLOTS")).await {
-            Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(Answer::NoCluster),
+            Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(MapReply::NoCluster),
             answer => read(target, "SLOTS", ClusterMap::of_slots(&answer?, asked)),
         },
         Err(trouble) => Err(trouble.into()),
     }
 }
 
-fn read(target: &Target, command: &str, map: Option<ClusterMap>) -> Result<Answer, End> {
+fn read(target: &Target, command: &str, map: Option<ClusterMap>) -> Result<MapReply, End> {
     let message = || format!("target {}: failed to parse its reply to CLUSTER {command}", target.name);
-    map.map(Answer::Map).ok_or_else(|| wrong_topology(&message()).into())
+    map.map(MapReply::Map).ok_or_else(|| wrong_topology(&message()).into())
 }
 
 /// Fails if a load cannot begin with the map.
@@ -80,7 +80,7 @@ pub async fn topology(target: &Target, map: ClusterMap) -> Result<Topology, Find
         from => Some(readers(target, &map, &mut nodes, from == ReadFrom::PreferReplica).await?),
     };
     let member =
-        |primary: bool, node: Node| Member { label: label(target, &node), id: node.id, primary, healthy: node.healthy };
+        |primary, node: MapNode| Member { label: label(target, &node), id: node.id, primary, healthy: node.healthy };
     let primaries = map.primaries.into_iter().map(|node| member(true, node));
     let replicas = map.replicas.into_iter().map(|(_, node)| member(false, node));
     let members = primaries.chain(replicas).chain(map.idle.into_iter().map(|(primary, node)| member(primary, node)));
@@ -114,12 +114,12 @@ async fn readers(
 }
 
 /// The node's reachable address as text.
-fn label(target: &Target, node: &Node) -> String {
+fn label(target: &Target, node: &MapNode) -> String {
     let announced = node.endpoint.to_string();
     target.reachable(&announced).map_or(announced, str::to_owned)
 }
 
-async fn locate(target: &Target, node: &Node) -> Result<NodeAddress, Finding> {
+async fn locate(target: &Target, node: &MapNode) -> Result<NodeAddress, Finding> {
     let (name, label) = (&target.name, label(target, node));
     let Ok(endpoint) = label.parse::<Endpoint>() else {
         let message = format!("target {name}: the address of a node, {label}, is not of the form host:port");
@@ -152,8 +152,8 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn node(id: &str, port: u16, healthy: bool) -> Node {
-        Node { id: id.into(), endpoint: Endpoint::new("127.0.0.1", port), healthy }
+    fn node(id: &str, port: u16, healthy: bool) -> MapNode {
+        MapNode { id: id.into(), endpoint: Endpoint::new("127.0.0.1", port), healthy }
     }
 
     /// Two primaries. The first has two replicas, and `healthy` of them serve.

@@ -16,14 +16,14 @@ pub enum Finding {
     /// A permanent problem.
     Failed(ShardFailure),
     /// The target matches the plan.
-    Found(Box<Found>),
+    Found(Box<FoundTarget>),
     /// The current map of a known cluster.
     Map(Topology),
 }
 
 /// The engine's view of the target.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundTarget {
     pub topology: Topology,
     /// For each operation, whether it only reads.
     pub reads: Vec<bool>,

@@ -11,10 +11,10 @@ use redisbench_wire::{FailureReason, limits};
 use super::access::Access;
 use super::addresses::{addresses, not_answered};
 use super::client::Client;
-use super::cluster::{self, Answer};
+use super::cluster::{self, MapReply};
 use super::end::End;
 use super::endpoint::Endpoint;
-use super::finding::{Finding, Found, wrong_topology};
+use super::finding::{Finding, FoundTarget, wrong_topology};
 use super::trouble::Trouble;
 use super::{advice, commands, credentials, same_slot, scripts, sentinel};
 use crate::cluster::{NodeAddress, Topology};
@@ -92,7 +92,7 @@ async fn pool(plan: &ShardPlan, access: &Access, limit: Duration) -> Finding {
         Ok(servers) => servers,
         Err(finding) => return finding,
     };
-    let mut all: Option<Found> = None;
+    let mut all: Option<FoundTarget> = None;
     for (endpoint, address) in servers {
         let look = Look { plan, access, endpoint: &endpoint, address };
         match (look.connect_and_inspect(limit).await, &mut all) {
@@ -184,9 +184,9 @@ impl Look<'_> {
         }
     }
 
-    async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, End> {
+    async fn connect_and_inspect(&self, limit: Duration) -> Result<FoundTarget, End> {
         let client = &mut self.access.connect(&self.endpoint.to_string(), self.address, limit).await?;
-        let facts = Facts::ask(client).await?;
+        let facts = InfoFields::ask(client).await?;
         self.check_facts(&facts)?;
         let topology = match self.target().topology {
             Kind::Standalone | Kind::Pool => self.standalone(client).await?,
@@ -211,7 +211,7 @@ impl Look<'_> {
         if self.target().protocol == Protocol::Resp3 {
             self.agree_on_resp3(client).await?;
         }
-        Ok(Found {
+        Ok(FoundTarget {
             may_evict: facts.may_evict(),
             topology,
             reads,
@@ -236,7 +236,7 @@ impl Look<'_> {
         }
     }
 
-    fn check_facts(&self, facts: &Facts) -> Result<(), Finding> {
+    fn check_facts(&self, facts: &InfoFields) -> Result<(), Finding> {
         let name = &self.target().name;
         if facts.is("loading", "1") {
             let left = facts.get("loading_eta_seconds").map_or(String::new(), |left| format!(", about {left} s left"));
@@ -289,9 +289,9 @@ impl Look<'_> {
 
     async fn cluster(&self, client: &mut Client) -> Result<Topology, End> {
         let map = match cluster::ask(client, self.target(), self.endpoint).await? {
-            Answer::Map(map) => map,
+            MapReply::Map(map) => map,
             // Repeats the check of INFO, which may be forbidden to the user.
-            Answer::NoCluster => return Err(self.not_a_cluster().into()),
+            MapReply::NoCluster => return Err(self.not_a_cluster().into()),
         };
         cluster::check(self.target(), &map)?;
         Ok(cluster::topology(self.target(), map).await?)
@@ -377,9 +377,9 @@ fn connection_name(run: &str, shard: u32) -> String {
 }
 
 /// The fields of INFO. Empty if the user may not run INFO.
-struct Facts(HashMap<String, String>);
+struct InfoFields(HashMap<String, String>);
 
-impl Facts {
+impl InfoFields {
     async fn ask(client: &mut Client) -> Result<Self, Trouble> {
         match client.ask(&redis::cmd("INFO")).await {
             Ok(Value::BulkString(bytes)) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
@@ -425,13 +425,13 @@ mod tests {
             ("valkey_version:9.1.2\r\nserver_mode:sentinel\r\n", true),
             ("valkey_version:9.1.2\r\nserver_mode:standalone\r\n", false),
         ] {
-            assert_eq!(Facts::read(text).is_sentinel(), is_sentinel, "{text}");
+            assert_eq!(InfoFields::read(text).is_sentinel(), is_sentinel, "{text}");
         }
     }
 
     #[test]
     fn facts_are_fields_of_info() {
-        let facts = Facts::read("# Cluster\r\ncluster_enabled:1\r\n\r\nexecutable:/usr/bin/redis:server\r\n");
+        let facts = InfoFields::read("# Cluster\r\ncluster_enabled:1\r\n\r\nexecutable:/usr/bin/redis:server\r\n");
         assert!(facts.is("cluster_enabled", "1"));
         assert_eq!(facts.get("executable"), Some("/usr/bin/redis:server"));
         assert_eq!(facts.get("loading"), None);
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_server_may_evict_if_it_has_a_limit_and_takes_any_key() {
-        let may = |text: &str| Facts::read(text).may_evict();
+        let may = |text: &str| InfoFields::read(text).may_evict();
         assert!(may(""), "nobody knows");
         assert!(may("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"));
         assert!(!may("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"), "no limit");

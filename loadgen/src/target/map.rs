@@ -6,22 +6,22 @@ mod slots;
 
 use redis::Value;
 
-use self::part::Part;
+use self::part::MapShard;
 use super::endpoint::Endpoint;
 use crate::cluster::{SLOTS, UNCOVERED};
 
-pub use self::part::Node;
+pub use self::part::MapNode;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMap {
     /// Nodes with slots, in the order of their first slot.
-    pub primaries: Vec<Node>,
+    pub primaries: Vec<MapNode>,
     /// For each slot an index into `primaries`, or [`UNCOVERED`].
     pub slots: Box<[u16; SLOTS]>,
     /// Replicas, each with the index of its primary.
-    pub replicas: Vec<(usize, Node)>,
+    pub replicas: Vec<(usize, MapNode)>,
     /// Nodes without slots: primaries (true) and their replicas.
-    pub idle: Vec<(bool, Node)>,
+    pub idle: Vec<(bool, MapNode)>,
 }
 
 impl ClusterMap {
@@ -41,11 +41,11 @@ impl ClusterMap {
         self.slots.iter().filter(|slot| **slot == UNCOVERED).count()
     }
 
-    fn of(mut parts: Vec<Part>) -> Option<Self> {
+    fn of(mut parts: Vec<MapShard>) -> Option<Self> {
         let slots = vec![UNCOVERED; SLOTS].into_boxed_slice().try_into().ok()?;
         let mut map = Self { primaries: Vec::new(), slots, replicas: Vec::new(), idle: Vec::new() };
         parts.sort_by_key(|part| part.ranges.iter().map(|(first, _)| *first).min().unwrap_or(SLOTS));
-        for Part { ranges, primary, replicas } in parts {
+        for MapShard { ranges, primary, replicas } in parts {
             if ranges.is_empty() {
                 map.idle.push((true, primary));
                 map.idle.extend(replicas.into_iter().map(|replica| (false, replica)));

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::info::{Calls, Info};
 use self::mix::Mix;
-use self::node::{Node, When};
+use self::node::{WatchedNode, When};
 use super::access::{Access, Mounts};
 use super::client::Client;
 use super::trouble::Trouble;
@@ -53,7 +53,7 @@ pub struct ServerWatch {
 /// The results so far.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    nodes: Arc<Mutex<Vec<Node>>>,
+    nodes: Arc<Mutex<Vec<WatchedNode>>>,
     not_compared: Arc<[String]>,
     orders: mpsc::Sender<oneshot::Sender<()>>,
 }
@@ -132,7 +132,7 @@ impl ServerView {
     pub fn report(&self, detail: Detail) -> ServerStats {
         let nodes = locked(&self.nodes);
         let full = detail == Detail::Full;
-        let mut all: Vec<&Node> = nodes.iter().take(limits::NODES).collect();
+        let mut all: Vec<&WatchedNode> = nodes.iter().take(limits::NODES).collect();
         if !full {
             all.sort_by_key(|node| std::cmp::Reverse(node.busy()));
             all.truncate(LIVE);
@@ -148,7 +148,7 @@ struct Watcher {
     plan: ShardPlan,
     mounts: Mounts,
     mix: Mix,
-    nodes: Arc<Mutex<Vec<Node>>>,
+    nodes: Arc<Mutex<Vec<WatchedNode>>>,
     /// By address.
     clients: BTreeMap<String, Client>,
     start: u64,
@@ -230,7 +230,7 @@ impl Watcher {
                 known.label == node.label || (&known.id, known.address) == (&node.id, node.address)
             };
             if nodes.len() < limits::NODES && !nodes.iter().any(|known| same(&known.address)) {
-                nodes.push(Node::new(node));
+                nodes.push(WatchedNode::new(node));
             }
         }
     }
@@ -283,7 +283,7 @@ impl Watcher {
     }
 }
 
-struct Answer {
+struct InfoReply {
     info: Info,
     commands: Option<BTreeMap<String, Calls>>,
     at: u64,
@@ -295,7 +295,7 @@ async fn ask(
     client: Option<Client>,
     access: &Access,
     with_commands: bool,
-) -> Result<(Client, Answer), Trouble> {
+) -> Result<(Client, InfoReply), Trouble> {
     let mut client = match client {
         Some(client) => client,
         None => access.connect(&node.label, node.address, PATIENCE).await?,
@@ -307,7 +307,7 @@ async fn ask(
     } else {
         None
     };
-    let answer = Answer { info: Info::parse(&info), commands, at: monotonic_nanoseconds() };
+    let answer = InfoReply { info: Info::parse(&info), commands, at: monotonic_nanoseconds() };
     Ok((client, answer))
 }
 

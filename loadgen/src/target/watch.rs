@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::access::{Access, Mounts};
 use super::client::Client;
-use super::cluster::{self, Answer};
+use super::cluster::{self, MapReply};
 use super::end::End;
 use super::endpoint::Endpoint;
 use super::jitter::jitter;
@@ -109,7 +109,7 @@ async fn reach(plan: &ShardPlan, access: &Access, candidate: &str) -> Option<(En
 /// Rejects a map with unassigned slots: the node was reset, or has not joined yet.
 async fn map_of(plan: &ShardPlan, asked: &Endpoint, client: &mut Client) -> Result<Topology, End> {
     match cluster::ask(client, &plan.target, asked).await? {
-        Answer::Map(map) if map.uncovered() == 0 => Ok(cluster::topology(&plan.target, map).await?),
+        MapReply::Map(map) if map.uncovered() == 0 => Ok(cluster::topology(&plan.target, map).await?),
         _ => Err(Trouble::Silent("it has no map".to_owned()).into()),
     }
 }

@@ -69,7 +69,7 @@ pub struct Verifier {
     own: Option<Own>,
     found: Verification,
     /// Incomplete replies by connection.
-    partial: HashMap<usize, Partial>,
+    partial: HashMap<usize, PartialReply>,
     /// The most bytes of a reply to keep.
     keep: usize,
 }
@@ -93,13 +93,13 @@ struct Own {
     /// Their number.
     count: u64,
     writer: Writer,
-    table: Table,
+    table: KeyTable,
     /// Requests in flight that read or write an owned key, by number.
     pending: HashMap<u64, Pending>,
 }
 
 #[derive(Debug)]
-enum Table {
+enum KeyTable {
     Written(Written),
     Counted(Counted),
 }
@@ -113,7 +113,7 @@ struct Pending {
 }
 
 #[derive(Debug, Default)]
-struct Partial {
+struct PartialReply {
     bytes: Vec<u8>,
     cut: bool,
 }
@@ -168,14 +168,14 @@ impl Verifier {
         let Some(key) = own.index(number) else { return Begin::Now };
         let pending = match (check.role, &mut own.table) {
             (Role::Write { .. } | Role::Count { .. }, table) if table.is_in_flight(key) => return Begin::After(key),
-            (Role::Write { expires, .. }, Table::Written(written)) => {
+            (Role::Write { expires, .. }, KeyTable::Written(written)) => {
                 Pending { key, sequence: written.begin(key, expires), writes: true }
             }
-            (Role::Count { .. }, Table::Counted(counted)) => {
+            (Role::Count { .. }, KeyTable::Counted(counted)) => {
                 counted.begin(key);
                 Pending { key, sequence: 0, writes: true }
             }
-            (Role::Read, Table::Written(written)) => Pending { key, sequence: written.expected(key), writes: false },
+            (Role::Read, KeyTable::Written(written)) => Pending { key, sequence: written.expected(key), writes: false },
             _ => return Begin::Now,
         };
         own.pending.insert(k, pending);
@@ -203,7 +203,7 @@ impl Verifier {
     /// Stamps the preload command of key `k`.
     pub fn stamp_preload(&mut self, k: u64, command: &mut [u8]) {
         if let Some((own, key)) = self.preloading(k)
-            && let Table::Written(written) = &mut own.table
+            && let KeyTable::Written(written) = &mut own.table
             && let Some(value) = argument(command, 2)
         {
             // A command may be encoded more than once before it is sent.
@@ -214,7 +214,7 @@ impl Verifier {
 
     /// The preload's write of key `k` was answered, with nil if the key existed.
     pub fn preloaded(&mut self, k: u64, nil: bool) {
-        if let Some((Table::Written(written), key)) = self.preloading(k).map(|(own, key)| (&mut own.table, key))
+        if let Some((KeyTable::Written(written), key)) = self.preloading(k).map(|(own, key)| (&mut own.table, key))
             && let Some(sequence) = written.in_flight(key)
         {
             if nil { written.rejected(key, sequence) } else { written.acknowledged(key, sequence) }
@@ -223,7 +223,7 @@ impl Verifier {
 
     /// The preload's write of key `k` failed.
     pub fn preload_failed(&mut self, k: u64) {
-        if let Some((Table::Written(written), key)) = self.preloading(k).map(|(own, key)| (&mut own.table, key))
+        if let Some((KeyTable::Written(written), key)) = self.preloading(k).map(|(own, key)| (&mut own.table, key))
             && let Some(sequence) = written.in_flight(key)
         {
             written.unknown(key, sequence);
@@ -263,11 +263,11 @@ impl Verifier {
             _ => None,
         };
         let found = match (role, &mut own.table) {
-            (Role::Write { returns_old: false, .. }, Table::Written(written)) => {
+            (Role::Write { returns_old: false, .. }, KeyTable::Written(written)) => {
                 written.acknowledged(key, sequence);
                 return Some(key);
             }
-            (Role::Write { .. }, Table::Written(written)) => {
+            (Role::Write { .. }, KeyTable::Written(written)) => {
                 // The reply is the previous value.
                 let expected = written.expected(key);
                 let old = stamped(seen);
@@ -275,12 +275,12 @@ impl Verifier {
                 written.acknowledged(key, sequence);
                 (judgement, expected.to_string(), says(old))
             }
-            (Role::Read, Table::Written(written)) => {
+            (Role::Read, KeyTable::Written(written)) => {
                 let stamped = stamped(seen);
                 let expected = written.expected(key).max(sequence);
                 (written.read(key, sequence, stamped), expected.to_string(), says(stamped))
             }
-            (Role::Count { .. }, Table::Counted(counted)) => {
+            (Role::Count { .. }, KeyTable::Counted(counted)) => {
                 let Seen::Integer(value) = seen else { return None };
                 let range = counted.range(key, 1);
                 (counted.counted(key, value), between(range), value.to_string())
@@ -318,8 +318,8 @@ impl Verifier {
         let Some(own) = &mut self.own else { return };
         own.pending.clear();
         match &mut own.table {
-            Table::Written(written) => written.abandon(),
-            Table::Counted(counted) => counted.abandon(),
+            KeyTable::Written(written) => written.abandon(),
+            KeyTable::Counted(counted) => counted.abandon(),
         }
     }
 
@@ -333,8 +333,8 @@ impl Verifier {
         let Some(own) = &self.own else { return false };
         let Some(key) = k.checked_sub(own.first).filter(|key| *key < own.count) else { return false };
         match &own.table {
-            Table::Written(written) => written.is_touched(key as u32),
-            Table::Counted(counted) => counted.is_known(key as u32),
+            KeyTable::Written(written) => written.is_touched(key as u32),
+            KeyTable::Counted(counted) => counted.is_known(key as u32),
         }
     }
 
@@ -344,7 +344,7 @@ impl Verifier {
         self.found.counts.read_keys += 1;
         let Some((own, key)) = self.preloading(k) else { return };
         let found = match &mut own.table {
-            Table::Written(written) => {
+            KeyTable::Written(written) => {
                 let stamped = match seen {
                     Seen::Bulk(value) => Some(own.writer.read(k, value)),
                     Seen::Nil => None,
@@ -353,7 +353,7 @@ impl Verifier {
                 let expected = written.expected(key);
                 (written.read(key, expected, stamped), expected.to_string(), says(stamped))
             }
-            Table::Counted(counted) => {
+            KeyTable::Counted(counted) => {
                 let range = between(counted.range(key, 0));
                 match seen {
                     Seen::Nil => (counted.read(key, None), range, "nothing".to_owned()),
@@ -450,8 +450,8 @@ impl Own {
             count,
             writer: Writer::new(&plan.run, plan.trial, plan.shard),
             table: match step {
-                None => Table::Written(Written::new(room, may_evict)),
-                Some(step) => Table::Counted(Counted::new(room, step, may_evict)),
+                None => KeyTable::Written(Written::new(room, may_evict)),
+                Some(step) => KeyTable::Counted(Counted::new(room, step, may_evict)),
             },
             pending: HashMap::new(),
         }
@@ -472,7 +472,7 @@ impl Own {
     }
 }
 
-impl Table {
+impl KeyTable {
     fn is_in_flight(&self, key: u32) -> bool {
         match self {
             Self::Written(written) => written.is_in_flight(key),

@@ -4,36 +4,36 @@ use redisbench_wire::{Refusal, RefusalCode, ShardState};
 use tracing::info;
 
 use super::Shard;
-use super::calls::{Answered, Call, Reply, Sources};
+use super::calls::{Reply, ShardAnswer, ShardCall, Sources};
 use crate::control::trial::{Accepted, Action, refusal};
 use crate::engine::monotonic_nanoseconds;
 use crate::target::ServerWatch;
 
 impl Shard {
-    pub(super) fn answer(&mut self, call: Call) {
+    pub(super) fn answer(&mut self, call: ShardCall) {
         let now = monotonic_nanoseconds();
         match call {
-            Call::State(reply) => {
+            ShardCall::State(reply) => {
                 self.trial.contact(now);
                 send(reply, self.trial.index(), Ok(self.trial.state()));
             }
-            Call::Plan(trial, request, reply) => {
+            ShardCall::Plan(trial, request, reply) => {
                 let accepted = self.trial.plan(now, trial, request);
                 send(reply, Some(trial), self.state_after(accepted));
             }
-            Call::Start(trial, request, reply) => {
+            ShardCall::Start(trial, request, reply) => {
                 let accepted = self.trial.start(now, trial, request);
                 send(reply, Some(trial), self.performed(accepted));
             }
-            Call::Measure(trial, request, reply) => {
+            ShardCall::Measure(trial, request, reply) => {
                 let accepted = self.trial.measure(now, trial, request);
                 send(reply, Some(trial), self.state_after(accepted));
             }
-            Call::Abort(trial, request, reply) => {
+            ShardCall::Abort(trial, request, reply) => {
                 let accepted = self.trial.abort(now, trial, request);
                 send(reply, Some(trial), self.state_after(accepted));
             }
-            Call::Snapshot(trial, detail, reply) => {
+            ShardCall::Snapshot(trial, detail, reply) => {
                 let allowed = self.trial.snapshot(now, trial, detail);
                 let sources = allowed.and_then(|()| {
                     let driver = self.driver.clone();
@@ -44,15 +44,15 @@ impl Shard {
                 });
                 send(reply, Some(trial), sources);
             }
-            Call::Probe(trial, request, reply) => {
+            ShardCall::Probe(trial, request, reply) => {
                 let accepted = self.trial.probe(now, trial, request);
                 send(reply, Some(trial), self.performed(accepted));
             }
-            Call::Cleanup(request, reply) => {
+            ShardCall::Cleanup(request, reply) => {
                 let accepted = self.trial.cleanup(now, request);
                 send(reply, self.trial.index(), self.performed(accepted));
             }
-            Call::Drain(request, reply) => {
+            ShardCall::Drain(request, reply) => {
                 let accepted = self.trial.drain(now, request);
                 let answer = self.state_after(accepted);
                 let (trial, ending) = (self.trial.index(), self.ending.clone());
@@ -62,7 +62,7 @@ impl Shard {
                     send(reply, trial, answer);
                 });
             }
-            Call::Release(request, reply) => {
+            ShardCall::Release(request, reply) => {
                 let accepted = self.trial.release(now, request);
                 send(reply, self.trial.index(), self.state_after(accepted));
             }
@@ -88,5 +88,5 @@ fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
         info!(refusal = %refused, "refused a call");
     }
     // Sending fails if the caller has hung up, and then the answer is not needed.
-    let _ = reply.send(Answered { trial, body });
+    let _ = reply.send(ShardAnswer { trial, body });
 }

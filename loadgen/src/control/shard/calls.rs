@@ -14,14 +14,14 @@ use crate::target::ServerView;
 
 /// An answer and the trial that it refers to.
 #[derive(Debug)]
-pub struct Answered<T> {
+pub struct ShardAnswer<T> {
     /// The requested trial, else the present one.
     pub trial: Option<u32>,
     pub body: T,
 }
 
 /// Channel for the answer to a call.
-pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
+pub type Reply<T> = oneshot::Sender<ShardAnswer<Result<T, Refusal>>>;
 
 /// Sources of a snapshot.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Sources {
 
 /// A call with a valid credential.
 #[derive(Debug)]
-pub enum Call {
+pub enum ShardCall {
     /// `GET /v1/state`.
     State(Reply<ShardState>),
     /// `PUT /v1/trials/{t}`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::{ProbeState, ShardFailure};
 
-use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_preload};
+use super::{Action, Event, Obstacle, Phase, PrepareStep, Trial, share_of_preload};
 use crate::control::exit::Exit;
 
 /// The longest time that an obstacle may last before the shard was first armed. Long enough for a server that is starting, short enough to
@@ -34,16 +34,16 @@ impl Trial {
                 let (since, times) = self.obstacle.as_ref().map_or((now, 0), |seen| (seen.since, seen.times));
                 self.obstacle = Some(Obstacle { since, times: times.saturating_add(1), failure });
             }
-            (Event::TargetReady, Phase::Preparing(Step::Target)) => {
+            (Event::TargetReady, Phase::Preparing(PrepareStep::Target)) => {
                 self.clear_obstacle();
-                self.phase = Phase::Preparing(Step::Connect);
+                self.phase = Phase::Preparing(PrepareStep::Connect);
             }
             (Event::Connected { ready, wanted }, _) => return self.connected(now, ready, wanted),
-            (Event::Preloading { commands }, Phase::Preparing(Step::Preload)) => {
+            (Event::Preloading { commands }, Phase::Preparing(PrepareStep::Preload)) => {
                 self.preparation.preload_done = commands;
                 self.clear_obstacle();
             }
-            (Event::Preloaded, Phase::Preparing(Step::Preload)) => {
+            (Event::Preloaded, Phase::Preparing(PrepareStep::Preload)) => {
                 self.preloaded = true;
                 self.preparation.preload_done = self.preparation.preload_commands;
                 self.settle(now);
@@ -178,18 +178,18 @@ impl Trial {
         if progress || ready >= wanted {
             self.clear_obstacle();
         }
-        if ready == 0 && wanted > 0 && matches!(self.phase, Phase::Preparing(Step::Connect) | Phase::Armed) {
+        if ready == 0 && wanted > 0 && matches!(self.phase, Phase::Preparing(PrepareStep::Connect) | Phase::Armed) {
             self.doubt_keys();
         }
         match self.phase {
-            Phase::Preparing(Step::Connect) if ready >= wanted && !self.preloaded => {
-                self.phase = Phase::Preparing(Step::Preload);
+            Phase::Preparing(PrepareStep::Connect) if ready >= wanted && !self.preloaded => {
+                self.phase = Phase::Preparing(PrepareStep::Preload);
                 // The shard was not ready to start, and the preload has a limit of its own.
                 self.armed_since = None;
                 self.wrote = true;
                 vec![Action::Preload]
             }
-            Phase::Preparing(Step::Connect) | Phase::Armed => {
+            Phase::Preparing(PrepareStep::Connect) | Phase::Armed => {
                 self.settle(now);
                 Vec::new()
             }
@@ -212,7 +212,7 @@ impl Trial {
             if self.phase == Phase::Armed {
                 self.armed_since = Some(now);
             }
-            self.phase = Phase::Preparing(Step::Connect);
+            self.phase = Phase::Preparing(PrepareStep::Connect);
             return;
         }
         self.clear_obstacle();

@@ -8,7 +8,7 @@ use crate::target::endpoint::Endpoint;
 
 /// A node as the cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct MapNode {
     pub id: String,
     /// The address for clients.
     pub endpoint: Endpoint,
@@ -17,11 +17,11 @@ pub struct Node {
 }
 
 /// The slots of one primary.
-pub(super) struct Part {
+pub(super) struct MapShard {
     /// First and last slot of each range.
     pub(super) ranges: Vec<(usize, usize)>,
-    pub(super) primary: Node,
-    pub(super) replicas: Vec<Node>,
+    pub(super) primary: MapNode,
+    pub(super) replicas: Vec<MapNode>,
 }
 
 pub(super) fn range(first: &Value, last: &Value) -> Option<(usize, usize)> {

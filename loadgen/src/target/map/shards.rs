@@ -2,11 +2,11 @@
 
 use redis::Value;
 
-use super::part::{Node, Part, endpoint, range};
+use super::part::{MapNode, MapShard, endpoint, range};
 use crate::target::client::text;
 use crate::target::endpoint::Endpoint;
 
-pub(super) fn read(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Vec<Part>> {
+pub(super) fn read(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Vec<MapShard>> {
     let Value::Array(shards) = answer else { return None };
     let mut parts = Vec::with_capacity(shards.len());
     for shard in shards {
@@ -16,7 +16,7 @@ pub(super) fn read(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Vec<Pa
 }
 
 /// Adds nothing if the shard has no primary.
-fn add_part(parts: &mut Vec<Part>, shard: &Value, asked: &Endpoint, tls: bool) -> Option<()> {
+fn add_part(parts: &mut Vec<MapShard>, shard: &Value, asked: &Endpoint, tls: bool) -> Option<()> {
     let Value::Array(slots) = field(shard, "slots")? else { return None };
     let Value::Array(nodes) = field(shard, "nodes")? else { return None };
     let ranges = slots.chunks(2).map(|pair| range(pair.first()?, pair.get(1)?)).collect::<Option<_>>()?;
@@ -28,11 +28,11 @@ fn add_part(parts: &mut Vec<Part>, shard: &Value, asked: &Endpoint, tls: bool) -
     let Some(primary) = primaries.next() else { return Some(()) };
     replicas.extend(primaries.map(|node| (false, node)));
     let replicas = replicas.into_iter().map(|(_, node)| node).collect();
-    parts.push(Part { ranges, primary, replicas });
+    parts.push(MapShard { ranges, primary, replicas });
     Some(())
 }
 
-fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, Node)> {
+fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, MapNode)> {
     let port = |name| match field(fields, name) {
         Some(Value::Int(port)) if *port > 0 => Some(*port),
         _ => None,
@@ -43,7 +43,7 @@ fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, Node)> {
     let told = |name| field(fields, name).and_then(text);
     let id = told("id").map_or_else(|| endpoint.to_string(), str::to_owned);
     let healthy = told("health").is_none_or(|health| health == "online");
-    Some((told("role")? == "master", Node { id, endpoint, healthy }))
+    Some((told("role")? == "master", MapNode { id, endpoint, healthy }))
 }
 
 /// The value after `name` in a list of names and values.

@@ -2,31 +2,31 @@
 
 use redis::Value;
 
-use super::part::{Node, Part, endpoint, range};
+use super::part::{MapNode, MapShard, endpoint, range};
 use crate::target::client::text;
 use crate::target::endpoint::Endpoint;
 
-pub(super) fn read(answer: &Value, asked: &Endpoint) -> Option<Vec<Part>> {
+pub(super) fn read(answer: &Value, asked: &Endpoint) -> Option<Vec<MapShard>> {
     let Value::Array(ranges) = answer else { return None };
     ranges.iter().map(|range| part(range, asked)).collect()
 }
 
-fn part(fields: &Value, asked: &Endpoint) -> Option<Part> {
+fn part(fields: &Value, asked: &Endpoint) -> Option<MapShard> {
     let Value::Array(fields) = fields else { return None };
     let [first, last, primary, replicas @ ..] = fields.as_slice() else { return None };
-    Some(Part {
+    Some(MapShard {
         ranges: vec![range(first, last)?],
         primary: node(primary, asked)?,
         replicas: replicas.iter().map(|replica| node(replica, asked)).collect::<Option<_>>()?,
     })
 }
 
-fn node(fields: &Value, asked: &Endpoint) -> Option<Node> {
+fn node(fields: &Value, asked: &Endpoint) -> Option<MapNode> {
     let Value::Array(fields) = fields else { return None };
     let [host, Value::Int(port), rest @ ..] = fields.as_slice() else { return None };
     let endpoint = endpoint(host, *port, asked)?;
     let id = rest.first().and_then(text).map_or_else(|| endpoint.to_string(), str::to_owned);
-    Some(Node { id, endpoint, healthy: true })
+    Some(MapNode { id, endpoint, healthy: true })
 }
 
 #[cfg(test)]

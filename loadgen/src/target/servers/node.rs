@@ -14,7 +14,7 @@ const CLOCKS: u64 = 2;
 const WHOLE: u128 = 10_000;
 
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct WatchedNode {
     pub address: NodeAddress,
     seen: ServerNode,
     run_id: Option<String>,
@@ -24,15 +24,15 @@ pub struct Node {
     /// Why its counts do not belong to this trial alone.
     disturbed: Option<String>,
     before: Option<BTreeMap<String, Calls>>,
-    first: Option<Point>,
-    last: Option<Point>,
+    first: Option<CpuReading>,
+    last: Option<CpuReading>,
     /// Total forks at the latest answer of the window.
     forks: Option<u64>,
 }
 
 /// Processor time at one time.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct CpuReading {
     at: u64,
     server_microseconds: Option<u64>,
     main_thread: bool,
@@ -40,7 +40,7 @@ struct Point {
     event_loop_microseconds: Option<u64>,
 }
 
-impl Point {
+impl CpuReading {
     fn of(info: &Info, at: u64) -> Option<Self> {
         let cpu = info.cpu?;
         let Info { server_microseconds, event_loop_microseconds, .. } = *info;
@@ -84,7 +84,7 @@ pub enum When {
     After,
 }
 
-impl Node {
+impl WatchedNode {
     /// A server without answers yet.
     pub fn new(address: &NodeAddress) -> Self {
         let seen = ServerNode { id: address.id.clone(), address: address.label.clone(), ..ServerNode::default() };
@@ -157,7 +157,7 @@ impl Node {
 
     fn measure(&mut self, info: &Info, at: u64) {
         self.count_forks(info);
-        let Some(point) = Point::of(info, at) else { return };
+        let Some(point) = CpuReading::of(info, at) else { return };
         let Some(first) = self.first else {
             (self.first, self.last) = (Some(point), Some(point));
             return;
@@ -213,8 +213,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn node() -> Node {
-        Node::new(&NodeAddress { id: "a".into(), address: ([127, 0, 0, 1], 1).into(), label: "a:1".into() })
+    fn node() -> WatchedNode {
+        WatchedNode::new(&NodeAddress { id: "a".into(), address: ([127, 0, 0, 1], 1).into(), label: "a:1".into() })
     }
 
     fn info(cpu_milliseconds: u64, server_milliseconds: u64) -> Info {
