@@ -37,7 +37,7 @@ const BOUNDS: [(u64, &str); 20] = [
 
 /// A trial so far.
 #[derive(Clone, Default)]
-struct Point {
+struct Sample {
     /// In seconds since the Unix epoch.
     at: String,
     counts: Outcomes,
@@ -51,10 +51,10 @@ struct Point {
 }
 
 /// A family: its name without suffix, type, unit and help, and the lines of a trial.
-type Family = (&'static str, &'static str, &'static str, &'static str, fn(&mut String, &str, &[Point]));
+type Family = (&'static str, &'static str, &'static str, &'static str, fn(&mut String, &str, &[Sample]));
 
 /// A label of its own, and the count that it has.
-type Series = (&'static str, fn(&Point) -> u64);
+type Series = (&'static str, fn(&Sample) -> u64);
 
 const FAMILIES: [Family; 3] = [
     ("redisbench_requests", "counter", "", "Measured requests by outcome.", requests),
@@ -69,7 +69,7 @@ const FAMILIES: [Family; 3] = [
 ];
 
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
-    let trials = trials(reading)?.iter().map(|trial| Ok((labels(trial), points(trial)?)));
+    let trials = trials(reading)?.iter().map(|trial| Ok((labels(trial), samples(trial)?)));
     let trials = trials.collect::<Result<Vec<_>, ExportError>>()?;
     let mut text = String::new();
     for (name, kind, unit, help, lines) in FAMILIES {
@@ -79,8 +79,8 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
             let _ = writeln!(text, "# UNIT {name} {unit}");
         }
         let _ = writeln!(text, "# HELP {name} {help}");
-        for (labels, points) in &trials {
-            lines(&mut text, labels, points);
+        for (labels, samples) in &trials {
+            lines(&mut text, labels, samples);
         }
     }
     text.push_str("# EOF\n");
@@ -98,7 +98,7 @@ fn labels(trial: &Measurement) -> String {
     )
 }
 
-fn points(trial: &Measurement) -> Result<Vec<Point>, ExportError> {
+fn samples(trial: &Measurement) -> Result<Vec<Sample>, ExportError> {
     let began = start(trial)?.as_millisecond();
     let instant = |second: i64| {
         let at = began + second * 1_000;
@@ -106,9 +106,9 @@ fn points(trial: &Measurement) -> Result<Vec<Point>, ExportError> {
     };
     let seconds = seconds(trial)?;
     let Some(first) = seconds.first() else { return Ok(Vec::new()) };
-    let mut now = Point { at: instant(first.second.into()), ..Point::default() };
+    let mut now = Sample { at: instant(first.second.into()), ..Sample::default() };
     // From 0, because Prometheus sees only increases.
-    let mut points = vec![now.clone()];
+    let mut samples = vec![now.clone()];
     for second in seconds {
         now.at = instant(i64::from(second.second) + i64::from(second.seconds));
         now.counts.add(&second.total.counts);
@@ -121,38 +121,38 @@ fn points(trial: &Measurement) -> Result<Vec<Point>, ExportError> {
             let reached = BOUNDS.iter().zip(&mut now.buckets).filter(|((bound, _), _)| longest <= *bound);
             reached.for_each(|(_, sum)| *sum = sum.saturating_add(count));
         }
-        points.push(now.clone());
+        samples.push(now.clone());
     }
-    Ok(points)
+    Ok(samples)
 }
 
-fn requests(text: &mut String, labels: &str, points: &[Point]) {
+fn requests(text: &mut String, labels: &str, samples: &[Sample]) {
     let outcomes: [Series; 3] = [
         ("outcome=\"succeeded\"", |at| at.counts.succeeded),
         ("outcome=\"error\"", |at| at.counts.errors),
         ("outcome=\"unsent\"", |at| at.counts.unsent),
     ];
-    counter(text, "redisbench_requests_total", labels, &outcomes, points);
+    counter(text, "redisbench_requests_total", labels, &outcomes, samples);
 }
 
-fn bytes(text: &mut String, labels: &str, points: &[Point]) {
+fn bytes(text: &mut String, labels: &str, samples: &[Sample]) {
     let directions: [Series; 2] =
         [("direction=\"sent\"", |at| at.bytes.0), ("direction=\"received\"", |at| at.bytes.1)];
-    counter(text, "redisbench_bytes_total", labels, &directions, points);
+    counter(text, "redisbench_bytes_total", labels, &directions, samples);
 }
 
 /// One series after the other, as the format demands.
-fn counter(text: &mut String, name: &str, labels: &str, all: &[Series], points: &[Point]) {
+fn counter(text: &mut String, name: &str, labels: &str, all: &[Series], samples: &[Sample]) {
     for (label, count) in all {
-        for point in points {
-            let _ = writeln!(text, "{name}{{{labels},{label}}} {} {}", count(point), point.at);
+        for sample in samples {
+            let _ = writeln!(text, "{name}{{{labels},{label}}} {} {}", count(sample), sample.at);
         }
     }
 }
 
-fn response_time(text: &mut String, labels: &str, points: &[Point]) {
+fn response_time(text: &mut String, labels: &str, samples: &[Sample]) {
     const NAME: &str = "redisbench_response_time_seconds";
-    for Point { at, buckets, count, nanoseconds, .. } in points {
+    for Sample { at, buckets, count, nanoseconds, .. } in samples {
         for ((_, bound), sum) in BOUNDS.iter().zip(buckets) {
             let _ = writeln!(text, "{NAME}_bucket{{{labels},le=\"{bound}\"}} {sum} {at}");
         }

@@ -23,7 +23,7 @@ use crate::exit::{BAD, GOOD, USAGE};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
 use crate::validate;
-use null_server::{NullServer, Shape};
+use null_server::{NullServer, NullServerOptions};
 use report::{Baseline, Figures, Run};
 
 /// The longest run of a baseline, even if the manifest's load is longer.
@@ -75,8 +75,8 @@ async fn run(
     interrupts: &Interrupts,
     display: &mut Display,
 ) -> anyhow::Result<Option<Figures>> {
-    let shape = shape(&order);
-    let null_server = NullServer::start(program, shape).await?;
+    let options = options(&order);
+    let null_server = NullServer::start(program, options).await?;
     order.redirect(null_server.endpoints());
     let length = Duration::from_nanos(order.plan.largest().plan.bound.longest_nanoseconds());
     let before = null_server.cpu();
@@ -92,7 +92,7 @@ async fn run(
         cpu_nanoseconds,
         length,
         null_server_cpu,
-        threads: shape.threads,
+        threads: options.threads,
         processors_busy_percent,
     };
     let figures = Figures::of(&run);
@@ -130,10 +130,10 @@ impl ProcessorTimes {
 }
 
 /// A null server that is not the limit: it needs less CPU per request than a worker, and gets the remaining processors.
-fn shape(order: &Order) -> Shape {
+fn options(order: &Order) -> NullServerOptions {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = order.workers() as usize * order.plan.largest().plan.shards as usize;
-    Shape {
+    NullServerOptions {
         nodes: match order.plan.largest().plan.target.topology {
             Topology::Standalone | Topology::Sentinel | Topology::Pool => 0,
             Topology::Cluster => PRIMARIES,

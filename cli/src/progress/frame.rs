@@ -9,7 +9,7 @@ use ratatui::widgets::{Axis, Block, Cell, Chart, Dataset, GraphType, LineGauge, 
 use redisbench_benchmark::api::status::{NodeProgress, Progress, ShardProgress, VerdictValue};
 use redisbench_benchmark::human::{latency, rate, seconds};
 
-use super::model::{Model, Point};
+use super::model::{Model, ProgressPoint};
 use super::reason::Reason;
 use super::rows::{self, NODE_HEADS, SHARD_HEADS};
 
@@ -144,7 +144,7 @@ fn draw_plots(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn at(point: &Point, value: u64) -> (f64, f64) {
+fn at(point: &ProgressPoint, value: u64) -> (f64, f64) {
     (point.second.into(), value as f64)
 }
 
@@ -255,7 +255,7 @@ mod tests {
             p99_nanoseconds: Some(1_450_000),
         };
         let points =
-            (0..20).map(|second| Point { second, per_second: 5_000 + u64::from(second), p99: Some(1_000_000) });
+            (0..20).map(|second| ProgressPoint { second, per_second: 5_000 + u64::from(second), p99: Some(1_000_000) });
         Model {
             name: "cart".to_owned(),
             state: "Running   20s of 1m05s   1 of 2 shards lost".to_owned(),

@@ -32,7 +32,7 @@ pub struct Model {
     pub topology: Option<String>,
     pub reasons: Vec<Reason>,
     /// Rate and p99 over the time of the trial.
-    pub points: VecDeque<Point>,
+    pub points: VecDeque<ProgressPoint>,
     /// Seconds between points.
     pub(super) interval: u32,
     /// The trial and its attempt.
@@ -42,7 +42,7 @@ pub struct Model {
 
 /// The last seconds at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct ProgressPoint {
     /// Seconds since the trial began.
     pub second: u32,
     pub per_second: u64,
@@ -95,7 +95,7 @@ impl Model {
             self.interval = self.interval.saturating_mul(2);
         }
         let Progress { achieved_per_second: per_second, p99_nanoseconds: p99, .. } = self.progress;
-        self.points.push_back(Point { second, per_second, p99 });
+        self.points.push_back(ProgressPoint { second, per_second, p99 });
     }
 
     /// Adds a note, the last line of the view.

@@ -27,7 +27,7 @@ pub enum NullServerError {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct NullServerOptions {
     /// Primaries of a cluster; 0 is a standalone server.
     pub nodes: u16,
     /// The length of the value in replies to GET.
@@ -44,16 +44,16 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    pub async fn start(program: &Path, shape: Shape) -> Result<Self, NullServerError> {
+    pub async fn start(program: &Path, options: NullServerOptions) -> Result<Self, NullServerError> {
         let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
         let directory = directory.map_err(NullServerError::Directory)?;
         let file = directory.path().join("addresses");
         let arguments = [
             ["--listen", "127.0.0.1:0"],
             ["--port-file", &file.to_string_lossy()],
-            ["--value-bytes", &shape.value_bytes.min(1 << 20).to_string()],
-            ["--threads", &shape.threads.to_string()],
-            ["--cluster", &shape.nodes.to_string()],
+            ["--value-bytes", &options.value_bytes.min(1 << 20).to_string()],
+            ["--threads", &options.threads.to_string()],
+            ["--cluster", &options.nodes.to_string()],
         ];
         let words: Vec<String> =
             std::iter::once("null-server").chain(arguments.into_iter().flatten()).map(str::to_owned).collect();
