@@ -11,6 +11,7 @@ use redisbench_wire::Detail;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use crate::cluster::is_terminal;
 use crate::triggers::Way;
 use crate::world::{Freezer, World, lock};
 
@@ -77,7 +78,7 @@ impl SimulatedCalls {
             Call::Release(_) => {
                 // The status of a re-created benchmark belongs to another run.
                 if let Some(status) = lock(&self.world.cluster).status().filter(|status| status["runId"] == self.run) {
-                    self.world.check(crate::is_terminal(status), || {
+                    self.world.check(is_terminal(status), || {
                         format!("shards are released while the status is {}", status["phase"])
                     });
                 }

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::world::BEGINNING;
+use crate::clock::timestamp;
 
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -121,8 +121,7 @@ pub fn address_of(uid: &str) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 1, high, low))
 }
 
-/// Seconds since the beginning as an API timestamp. A simulation takes less than a day.
-fn timestamp(now: u64) -> String {
-    debug_assert_eq!(BEGINNING % 86_400, 0, "the beginning is midnight");
-    format!("2026-01-01T{:02}:{:02}:{:02}Z", now / 3600 % 24, now / 60 % 60, now % 60)
+/// Returns whether the phase in a benchmark's status is final.
+pub fn is_terminal(status: &Value) -> bool {
+    matches!(status["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"))
 }

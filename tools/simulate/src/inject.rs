@@ -7,7 +7,7 @@ use redisbench_testkit::counts::variant;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{Kind, address_of};
+use crate::cluster::{Kind, address_of, is_terminal};
 use crate::operators::Operators;
 use crate::scenario::{Fault, Halt, WATCHFUL};
 use crate::world::{World, lock};
@@ -113,7 +113,7 @@ async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Hal
 async fn suspend_for(world: &World, time: Duration) {
     let between = lock(&world.cluster).status().is_some_and(|status| {
         let is_running = status["phase"] == "Running";
-        status["trial"]["startAt"].is_string() && !is_running && !crate::is_terminal(status)
+        status["trial"]["startAt"].is_string() && !is_running && !is_terminal(status)
     });
     if between {
         lock(&world.ground_truth).count("- suspended between a missed start and the next");

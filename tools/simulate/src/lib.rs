@@ -3,6 +3,7 @@
 //! `docs/reliability.md` lists the faults and the invariants. Each seed is one world: the same seed always gives the same trace.
 
 mod calls;
+mod clock;
 mod cluster;
 mod engine;
 mod ground_truth;
@@ -21,9 +22,9 @@ use std::time::Duration;
 
 use redisbench_testkit::counts::Counts;
 use redisbench_testkit::status;
-use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::cluster::is_terminal;
 use crate::operators::Operators;
 pub use crate::oracle::COLLECTED;
 pub use crate::process::UNATTENDED;
@@ -152,8 +153,4 @@ async fn wait(world: &World, at_most: Duration, holds: impl Fn(&World) -> bool, 
         }
         sleep(Duration::from_millis(500)).await;
     }
-}
-
-fn is_terminal(status: &Value) -> bool {
-    matches!(status["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"))
 }

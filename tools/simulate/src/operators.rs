@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _};
@@ -24,9 +24,10 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::calls::SimulatedCalls;
+use crate::clock::time_of_day;
 use crate::cluster::{Change, Kind};
 use crate::scenario::{NAME, NAMESPACE};
-use crate::world::{BEGINNING, Freezer, World, lock};
+use crate::world::{Freezer, World, lock};
 
 /// The processes that lead, or believe that they do. The newest is last.
 #[derive(Default)]
@@ -127,7 +128,7 @@ impl Operator {
         let ahead = Duration::from_millis(world.number() % 2_000);
         let (clock, rng) = (world.clone(), world.clone());
         let environment = Environment {
-            wall_clock: WallClock::new(move || time_of_day(&clock) + ahead),
+            wall_clock: WallClock::new(move || time_of_day(clock.now()) + ahead),
             chance: Arc::new(move || rng.number()),
             compute: Compute::Here,
         };
@@ -172,10 +173,6 @@ impl Operator {
         ];
         Self { name, freezer, registry, tasks }
     }
-}
-
-fn time_of_day(world: &World) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(BEGINNING) + world.now()
 }
 
 /// Updates one cache with delays, and wakes the reconciler. After a broken watch or a frozen process it starts again from a list.

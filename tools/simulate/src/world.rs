@@ -17,9 +17,6 @@ use crate::process::Processes;
 use crate::scenario::Scenario;
 use crate::triggers::Triggers;
 
-/// The time of day at the beginning of every simulation, in seconds since the Unix epoch: 2026-01-01.
-pub const BEGINNING: u64 = 1_767_225_600;
-
 /// One simulated world. It lives in one thread, so its locks are never contended.
 pub struct World {
     pub traced: bool,

@@ -10,6 +10,7 @@ use redisbench_wire::exit::ABANDONED;
 use serde_json::{Value, json};
 
 use super::{Cluster, Kind, address_of};
+use crate::clock::timestamp;
 use crate::world::{World, lock};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -300,7 +301,7 @@ impl Cluster {
     }
 
     fn mark_deleted(&mut self, pod: &Value, now: u64) {
-        self.change_pod(pod, |pod| pod["metadata"]["deletionTimestamp"] = json!(super::timestamp(now)));
+        self.change_pod(pod, |pod| pod["metadata"]["deletionTimestamp"] = json!(timestamp(now)));
     }
 
     fn mark_disrupted(&mut self, pod: &Value) {

@@ -13,7 +13,8 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tower::BoxError;
 
-use super::{BENCHMARK, Cluster, Kind};
+use super::{BENCHMARK, Cluster, Kind, is_terminal};
+use crate::clock::timestamp;
 use crate::ground_truth::GroundTruth;
 use crate::scenario::NAMESPACE;
 use crate::world::{World, lock};
@@ -111,7 +112,7 @@ impl World {
     ) {
         let Some(before) = before.filter(|_| *method == Method::PATCH) else { return };
         if path.contains("/configmaps/") {
-            let over = lock(&self.cluster).status().is_some_and(crate::is_terminal);
+            let over = lock(&self.cluster).status().is_some_and(is_terminal);
             self.check(!over, || format!("{operator} overwrites {path} of a finished run"));
         }
         self.check(differ(before, after), || format!("{operator} wrote {path} without a change"));
@@ -123,7 +124,7 @@ impl World {
             "{operator}: status {} epoch {} trial {} shards {}",
             new["phase"], new["conductorEpoch"], new["trial"], new["shards"]
         ));
-        self.check(!crate::is_terminal(old) || old["phase"] == new["phase"], || {
+        self.check(!is_terminal(old) || old["phase"] == new["phase"], || {
             format!("the phase leaves {} for {}", old["phase"], new["phase"])
         });
         self.check(old["runId"].is_null() || old["runId"] == new["runId"], || "the runId changes".to_owned());
@@ -212,7 +213,7 @@ impl Cluster {
             Ok(Permitted::Read(object)) => (200, object),
             Ok(Permitted::Create(path, object)) => {
                 let unread = ["/secrets/", "/poddisruptionbudgets/"].iter().any(|kind| path.contains(kind));
-                if unread && self.status().is_some_and(crate::is_terminal) {
+                if unread && self.status().is_some_and(is_terminal) {
                     self.late.insert(path.clone());
                 }
                 (201, self.create(&path, object, now))
@@ -220,7 +221,7 @@ impl Cluster {
             Ok(Permitted::Update(path, object)) => (200, self.store(&path, object)),
             // Its kubelet ends it first.
             Ok(Permitted::Delete(path, mut object)) if Kind::of(&path) == Some(Kind::Pods) => {
-                object["metadata"]["deletionTimestamp"] = json!(super::timestamp(now));
+                object["metadata"]["deletionTimestamp"] = json!(timestamp(now));
                 (200, self.store(&path, object))
             }
             Ok(Permitted::Delete(path, object)) => {
