@@ -12,12 +12,16 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::is_terminal;
-use crate::triggers::Way;
+use crate::ground_truth::Try;
+use crate::scenario::Way;
 use crate::world::{Freezer, World, lock};
 
 const DIAL: Duration = Duration::from_secs(3);
 const CALL: Duration = Duration::from_secs(8);
 const FULL_SNAPSHOT: Duration = Duration::from_secs(30);
+
+/// The event of a conductor that panicked.
+pub const PANICKED: &str = "- a conductor panicked";
 
 /// The calls of one conducting task of one operator.
 pub struct SimulatedCalls {
@@ -37,13 +41,7 @@ impl ShardCalls for SimulatedCalls {
             Call::Snapshot(_, Detail::Full, _) => FULL_SNAPSHOT,
             _ => CALL,
         };
-        if self.world.spring_panic(&self.run) {
-            // As a panic does, without its message on stderr.
-            resume_unwind(Box::new("a bug"));
-        }
-        if let Call::Start(..) = call {
-            self.world.halt_at_start(&self.operator, &self.freezer);
-        }
+        self.spring_triggers(call);
         self.freezer.pass().await;
         self.before_sending(call);
         let address = shard.address.ip();
@@ -66,6 +64,25 @@ impl ShardCalls for SimulatedCalls {
 }
 
 impl SimulatedCalls {
+    /// Panics or freezes the operator if that is due before `call`.
+    fn spring_triggers(&self, call: &Call) {
+        if lock(&self.world.triggers).panics() {
+            self.world.tell("a conductor panics");
+            let mut ground_truth = lock(&self.world.ground_truth);
+            ground_truth.count(PANICKED);
+            ground_truth.run(&self.run).panics += 1;
+            drop(ground_truth);
+            // As a panic does, without its message on stderr.
+            resume_unwind(Box::new("a bug"));
+        }
+        if matches!(call, Call::Start(..))
+            && let Some(calls) = lock(&self.world.triggers).halts(&self.operator)
+        {
+            self.world.tell(format_args!("{} is frozen after {calls} calls of the start", self.operator));
+            self.freezer.freeze();
+        }
+    }
+
     /// After a release only releases may follow, and none may precede a durable end.
     fn before_sending(&self, call: &Call) {
         let Some(epoch) = call.epoch() else {
@@ -97,6 +114,12 @@ impl SimulatedCalls {
     }
 }
 
+/// The way in which a start is lost, if it is.
+fn loss(world: &World, address: IpAddr, attempt: Try) -> Option<Way> {
+    let shard = lock(&world.processes).get(&address)?.shard;
+    lock(&world.triggers).loses(shard, attempt)
+}
+
 /// Sends `call` and waits for the answer, forever if it is lost. None if no process listens.
 async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Received> {
     let network = &world.scenario.network;
@@ -104,7 +127,7 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
     let (there, back) = (world.latency(), world.latency());
     let (mut lost_there, mut lost_back) = (world.chance(network.lost), world.chance(network.lost));
     if let Call::Start(trial, start) = &call {
-        match world.lose_start(address, (*trial, start.attempt)) {
+        match loss(world, address, (*trial, start.attempt)) {
             Some(Way::There) => lost_there = true,
             Some(Way::Back) => lost_back = true,
             None => {}

@@ -26,14 +26,15 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
             }
         }
         Fault::HaltAtStart(halt, calls) => {
-            if let Ok(Ok(name)) = timeout(WATCHFUL, world.lay_halt(calls)).await {
+            let name = lock(&world.triggers).lay_halt(calls);
+            if let Ok(Ok(name)) = timeout(WATCHFUL, name).await {
                 lock(&world.ground_truth).count("- halted while it ordered the start");
                 halted(world, operators, &name, halt).await;
             }
         }
         Fault::MissStart { shard, way, suspend } => {
-            let lost = timeout(WATCHFUL, world.lay_loss(shard, way)).await;
-            if let (Ok(Ok(())), Some((after, time))) = (lost, suspend) {
+            let lost = lock(&world.triggers).lay_loss(shard, way);
+            if let (Ok(Ok(())), Some((after, time))) = (timeout(WATCHFUL, lost).await, suspend) {
                 sleep(after).await;
                 suspend_for(world, time).await;
             }
@@ -82,7 +83,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
             }
         }
         Fault::BreakWatches(time) => world.break_watches(time),
-        Fault::Panic => world.lay_panic(),
+        Fault::Panic => lock(&world.triggers).lay_panic(),
         Fault::DeleteJob => world.delete(Kind::Jobs),
     }
 }

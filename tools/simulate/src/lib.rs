@@ -24,11 +24,11 @@ use redisbench_testkit::counts::Counts;
 use redisbench_testkit::status;
 use tokio::time::sleep;
 
+pub use crate::calls::PANICKED;
 use crate::cluster::is_terminal;
 use crate::operators::Operators;
 pub use crate::oracle::COLLECTED;
 pub use crate::process::UNATTENDED;
-pub use crate::triggers::PANICKED;
 use crate::triggers::Triggers;
 use crate::world::{World, lock};
 

@@ -7,7 +7,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::search::Search;
-use crate::triggers::Way;
 
 pub const NAME: &str = "cart";
 pub const NAMESPACE: &str = "perf";
@@ -108,6 +107,14 @@ pub enum Fault {
         way: Way,
         suspend: Option<(Duration, Duration)>,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The call does not reach the shard.
+    There,
+    /// The shard executes the call, and the answer is lost.
+    Back,
 }
 
 #[derive(Clone, Debug)]
