@@ -110,7 +110,7 @@ async fn run(seed: u64, traced: bool) -> Report {
     wait(&world, Duration::from_secs(180), no_children, || "children remain".to_owned()).await;
     let status = lock(&world.cluster).status().cloned();
     if let Some(status) = status {
-        world.judge(&status);
+        oracle::judge(&world, &status);
     }
     quiet(&world).await;
     let mut ground_truth = lock(&world.ground_truth);

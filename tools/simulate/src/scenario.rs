@@ -222,6 +222,24 @@ impl Scenario {
         self.draw_experiment(seed);
     }
 
+    /// Turns one of thirty worlds into a search. Uses its own random numbers, so that the worlds of all other seeds stay the same. A search
+    /// takes minutes, over which the faults are spread.
+    pub fn draw_search(&mut self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x0073_6561_7263_6821);
+        if !rng.random_bool(1.0 / 30.0) {
+            return;
+        }
+        self.several = Several::Search(Search::draw(&mut rng));
+        (self.closed, self.requests, self.warmup_seconds, self.seconds) = (false, None, 2, 10);
+        self.interval_seconds = [0, 0, 5][rng.random_range(0..3)];
+        // The usual number of steps with these limits.
+        self.trials = 9;
+        for (at, _) in &mut self.faults {
+            *at += Duration::from_secs(18) * rng.random_range(0..self.trials);
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
+    }
+
     /// Lets no call reach shards under load for longer than they wait, in some of the worlds with one trial. Uses its own random numbers, so
     /// that the worlds of all other seeds stay the same.
     pub fn draw_absence(&mut self, seed: u64) {
@@ -285,6 +303,14 @@ impl Scenario {
         match &self.several {
             Several::Shards(values) => values.get(trial as usize).copied().unwrap_or(self.shards),
             Several::Presets | Several::Repeats | Several::Search(_) => self.shards,
+        }
+    }
+
+    /// Returns whether the target sustains the rate of a trial.
+    pub fn holds(&self, trial: u32, rate: u64) -> bool {
+        match &self.several {
+            Several::Search(search) => search.holds(trial, rate),
+            Several::Presets | Several::Repeats | Several::Shards(_) => true,
         }
     }
 
