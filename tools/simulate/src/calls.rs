@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::cluster::is_terminal;
 use crate::ground_truth::Try;
 use crate::scenario::Way;
+use crate::shards::deliver;
 use crate::world::{Freezer, World, lock};
 
 const DIAL: Duration = Duration::from_secs(3);
@@ -138,7 +139,7 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
         let (again, late) = (call.clone(), there + world.latency() * 3);
         world.after(late, move |world| {
             if !world.is_cut(address) {
-                drop(world.deliver(address, again));
+                drop(deliver(world, address, again));
             }
         });
     }
@@ -149,7 +150,7 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
         if lost_there || world.is_cut(address) {
             return std::future::pending().await;
         }
-        let received = world.deliver(address, call);
+        let received = deliver(&world, address, call);
         sleep(back).await;
         if lost_back || world.is_cut(address) {
             return std::future::pending().await;

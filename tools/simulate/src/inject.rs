@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 use crate::cluster::{Kind, address_of, is_terminal};
 use crate::operators::Operators;
 use crate::scenario::{Fault, Halt, WATCHFUL};
+use crate::shards;
 use crate::world::{World, lock};
 
 pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault) {
@@ -41,7 +42,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
         }
         Fault::KillShard(shard) => {
             for pod in world.running_pods(shard) {
-                world.kill_process(address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
+                shards::kill(world, address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
             }
         }
         Fault::EvictShard(shard) => {

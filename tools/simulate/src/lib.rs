@@ -13,6 +13,7 @@ mod oracle;
 mod process;
 mod scenario;
 mod search;
+mod shards;
 mod triggers;
 mod world;
 
@@ -28,7 +29,7 @@ pub use crate::calls::PANICKED;
 use crate::cluster::is_terminal;
 use crate::operators::Operators;
 pub use crate::oracle::COLLECTED;
-pub use crate::process::UNATTENDED;
+pub use crate::shards::UNATTENDED;
 use crate::triggers::Triggers;
 use crate::world::{World, lock};
 
@@ -82,7 +83,7 @@ pub fn simulate_all(
 }
 
 async fn run(seed: u64, traced: bool) -> Report {
-    let world = World::new(seed, traced);
+    let world = World::new(seed, traced, World::container_ended);
     let operators = Arc::new(Operators::default());
     world.tell(format_args!("{:?}", world.scenario));
     operators.begin(&world);

@@ -27,6 +27,8 @@ pub struct World {
     pub weather: Mutex<Weather>,
     pub cluster: Mutex<Cluster>,
     pub processes: Mutex<Processes>,
+    /// The cluster's reaction to the exit of a process, given its incarnation and its exit code.
+    pub on_exit: fn(&Arc<Self>, &str, i32),
     pub ground_truth: Mutex<GroundTruth>,
     pub triggers: Mutex<Triggers>,
 }
@@ -54,7 +56,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub fn new(seed: u64, traced: bool) -> Arc<Self> {
+    pub fn new(seed: u64, traced: bool, on_exit: fn(&Arc<Self>, &str, i32)) -> Arc<Self> {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut scenario = Scenario::draw(&mut rng);
         scenario.draw_trials(seed);
@@ -70,6 +72,7 @@ impl World {
             weather: Mutex::default(),
             cluster: Mutex::default(),
             processes: Mutex::default(),
+            on_exit,
             ground_truth: Mutex::default(),
             triggers: Mutex::default(),
         })

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Cluster, Kind, address_of};
 use crate::clock::timestamp;
+use crate::shards;
 use crate::world::{World, lock};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -90,7 +91,7 @@ impl World {
         self.after(soon, move |world| {
             let address = address_of(&uid);
             if !world.is_cut(address) {
-                world.terminate(address);
+                shards::terminate(world, address);
                 return world.await_end(uid, world.now() + GRACE_PERIOD);
             }
             if let Some(process) = lock(&world.processes).get_mut(&address) {
@@ -107,7 +108,7 @@ impl World {
         if alive && self.now() < until {
             return self.after(Duration::from_millis(250), move |world| world.await_end(uid, until));
         }
-        self.kill_process(address, 137);
+        shards::kill(self, address, 137);
         self.remove_pod(uid);
     }
 
@@ -254,7 +255,7 @@ impl World {
         let run = pod["metadata"]["labels"]["redisbench.dev/run"].as_str().unwrap_or_default().to_owned();
         cluster.store(&path, pod);
         drop(cluster);
-        self.begin_process(address, index, uid, &run);
+        shards::begin(self, address, index, uid, &run);
     }
 
     /// The pods that run shard `index`, with their UIDs.
