@@ -1,5 +1,5 @@
-//! An in-memory Kubernetes: an API server with resourceVersions, preconditions and watches, and behind it the Job controller, the kubelets
-//! and the garbage collector.
+//! An in-memory Kubernetes: objects with resourceVersions, preconditions and watches, and how its API server, Job controller, kubelets and
+//! garbage collector change them.
 
 mod jobs;
 mod server;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::clock::timestamp;
+pub use jobs::Index;
 
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -29,7 +30,8 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 3] = [Self::Benchmarks, Self::Jobs, Self::Pods];
 
-    fn of(path: &str) -> Option<Self> {
+    /// The kind of the object at `path`.
+    pub fn of(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| path.starts_with(kind.path()))
     }
 
@@ -67,7 +69,8 @@ impl Cluster {
         within.take_while(move |(path, _)| path.starts_with(kind.path()))
     }
 
-    fn list(&self, kind: Kind) -> Vec<Value> {
+    /// All objects of `kind`.
+    pub fn list(&self, kind: Kind) -> Vec<Value> {
         self.all(kind).map(|(_, object)| object.clone()).collect()
     }
 
@@ -113,8 +116,10 @@ impl Cluster {
     }
 }
 
-const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
+/// The path of the benchmark.
+pub const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
+/// The address of the pod with this UID.
 pub fn address_of(uid: &str) -> IpAddr {
     let number: u32 = uid.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
     let [_, _, high, low] = number.to_be_bytes();

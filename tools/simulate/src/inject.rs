@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_testkit::counts::variant;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use crate::api_server::apply_benchmark;
 use crate::cluster::{Kind, address_of, is_terminal};
+use crate::controllers::{delete, delete_pod};
 use crate::operators::Operators;
 use crate::scenario::{Fault, Halt, WATCHFUL};
 use crate::shards;
@@ -41,27 +43,25 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
             }
         }
         Fault::KillShard(shard) => {
-            for pod in world.running_pods(shard) {
+            for pod in running_pods(world, shard) {
                 shards::kill(world, address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
             }
         }
-        Fault::EvictShard(shard) => {
-            world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, true));
-        }
-        Fault::DeletePod(shard) => world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, false)),
+        Fault::EvictShard(shard) => delete_pods(world, shard, true),
+        Fault::DeletePod(shard) => delete_pods(world, shard, false),
         Fault::CutShard(shard, time) => {
-            for pod in world.running_pods(shard) {
+            for pod in running_pods(world, shard) {
                 let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
                 world.cut(address);
                 world.after(time, move |world| world.mend(address));
             }
         }
         Fault::LoseNode(shard) => {
-            for pod in world.running_pods(shard) {
+            for pod in running_pods(world, shard) {
                 let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
                 world.cut(address);
                 let given_up = world.between(2_000, 20_000);
-                world.after(given_up, move |world| world.delete_pod(&pod, true));
+                world.after(given_up, move |world| delete_pod(world, &pod, true));
             }
         }
         Fault::ApiAway(time) => {
@@ -71,11 +71,11 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
         }
         Fault::Abort => lock(&world.cluster).edit(json!({"abort": true})),
         Fault::Suspend(time) => suspend_for(world, time).await,
-        Fault::DeleteBenchmark => world.delete(Kind::Benchmarks),
+        Fault::DeleteBenchmark => delete(world, Kind::Benchmarks),
         Fault::Recreate(after) => {
-            world.delete(Kind::Benchmarks);
+            delete(world, Kind::Benchmarks);
             sleep(after).await;
-            world.apply_benchmark();
+            apply_benchmark(world);
         }
         Fault::TakeName(time) => {
             if lock(&world.cluster).squat() {
@@ -85,7 +85,7 @@ pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
         }
         Fault::BreakWatches(time) => world.break_watches(time),
         Fault::Panic => lock(&world.triggers).lay_panic(),
-        Fault::DeleteJob => world.delete(Kind::Jobs),
+        Fault::DeleteJob => delete(world, Kind::Jobs),
     }
 }
 
@@ -109,6 +109,16 @@ async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Hal
             sleep(time).await;
             operators.thaw(world, name);
         }
+    }
+}
+
+fn running_pods(world: &World, shard: u32) -> Vec<Value> {
+    lock(&world.cluster).running_pods(shard)
+}
+
+fn delete_pods(world: &Arc<World>, shard: u32, evicted: bool) {
+    for pod in running_pods(world, shard) {
+        delete_pod(world, &pod, evicted);
     }
 }
 

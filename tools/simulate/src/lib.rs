@@ -2,9 +2,11 @@
 //!
 //! `docs/reliability.md` lists the faults and the invariants. Each seed is one world: the same seed always gives the same trace.
 
+mod api_server;
 mod calls;
 mod clock;
 mod cluster;
+mod controllers;
 mod engine;
 mod ground_truth;
 mod inject;
@@ -25,6 +27,7 @@ use redisbench_testkit::counts::Counts;
 use redisbench_testkit::status;
 use tokio::time::sleep;
 
+use crate::api_server::apply_benchmark;
 pub use crate::calls::PANICKED;
 use crate::cluster::is_terminal;
 use crate::operators::Operators;
@@ -83,12 +86,12 @@ pub fn simulate_all(
 }
 
 async fn run(seed: u64, traced: bool) -> Report {
-    let world = World::new(seed, traced, World::container_ended);
+    let world = World::new(seed, traced, controllers::end_container);
     let operators = Arc::new(Operators::default());
     world.tell(format_args!("{:?}", world.scenario));
     operators.begin(&world);
     let user_waits = world.between(0, 2_000);
-    world.after(user_waits, |world| world.apply_benchmark());
+    world.after(user_waits, |world| apply_benchmark(world));
     for (at, fault) in world.scenario.faults.clone() {
         let (world, operators) = (world.clone(), operators.clone());
         tokio::spawn(async move {

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
+use crate::api_server::client;
 use crate::calls::SimulatedCalls;
 use crate::clock::time_of_day;
 use crate::cluster::{Change, Kind};
@@ -143,7 +144,7 @@ impl Operator {
             drivers: Drivers::default(),
             master_key: Arc::new([7; 32]),
         };
-        let client = world.client(name.clone());
+        let client = client(world, name.clone());
         let context = Context::simulated(client, settings, environment, registry.clone(), (jobs, pods), wake.clone());
         let queue = futures::stream::unfold(woken, async |mut woken| Some((woken.recv().await?, woken)))
             .map(|object| Ok::<_, std::convert::Infallible>(ReconcileRequest::from(object)));
@@ -193,7 +194,7 @@ where
             while !world.broken_for().is_zero() {
                 sleep(world.broken_for()).await;
             }
-            world.wait_for_watch().await;
+            wait_for_watch(&world).await;
             let watch = (lock(&world.weather).breaks, own.thaws());
             let (there, mut changes) = lock(&world.cluster).watch(kind);
             if let Some(registry) = &registry {
@@ -207,7 +208,7 @@ where
             loop {
                 let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
                 let Some(change) = changes.recv().await else { return };
-                world.wait_for_watch().await;
+                wait_for_watch(&world).await;
                 if watch != (lock(&world.weather).breaks, own.thaws()) {
                     break;
                 }
@@ -245,13 +246,11 @@ fn read<K: DeserializeOwned>(object: &Value) -> Option<K> {
     K::deserialize(object).ok()
 }
 
-impl World {
-    /// Waits for the delay of a watch, and longer while the API server is unavailable.
-    async fn wait_for_watch(&self) {
-        let lag = if self.chance(0.1) { self.scenario.api.lag } else { 10 };
-        sleep(self.between(0, lag)).await;
-        while lock(&self.weather).api_away {
-            sleep(Duration::from_millis(250)).await;
-        }
+/// Waits for the delay of a watch, and longer while the API server is unavailable.
+async fn wait_for_watch(world: &World) {
+    let lag = if world.chance(0.1) { world.scenario.api.lag } else { 10 };
+    sleep(world.between(0, lag)).await;
+    while lock(&world.weather).api_away {
+        sleep(Duration::from_millis(250)).await;
     }
 }

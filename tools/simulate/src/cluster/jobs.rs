@@ -1,22 +1,24 @@
-//! Behind the API server: Jobs create pods, pods create processes, and objects without an owner are deleted.
+//! What the controllers and the kubelets change: Jobs, their pods, and objects without an owner.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use http::Method;
-use redisbench_benchmark::conductor::GRACE_PERIOD;
 use redisbench_testkit::status::list;
-use redisbench_wire::exit::ABANDONED;
 use serde_json::{Value, json};
 
 use super::{Cluster, Kind, address_of};
 use crate::clock::timestamp;
-use crate::shards;
-use crate::world::{World, lock};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const RETRIES: u32 = 3;
+
+/// The state of an index of a Job.
+pub enum Index {
+    /// Succeeded, or not retried any more.
+    Over,
+    /// It has a pod, or will get one.
+    Active,
+    /// It needs a pod.
+    Vacant,
+}
 
 /// Returns whether the Job's policy gives up the index of a pod that ended with this exit code.
 fn fails_index(job: &Value, code: i64) -> bool {
@@ -25,203 +27,125 @@ fn fails_index(job: &Value, code: i64) -> bool {
     rules.filter(|rule| rule["action"] == "FailIndex").any(is_listed)
 }
 
-impl World {
-    /// The reactions to a served write.
-    pub(super) fn react(self: &Arc<Self>, method: &Method, path: &str, before: Option<Value>) {
-        let soon = self.between(5, 400);
-        if *method == Method::POST {
-            // The owner may have been deleted already.
-            self.after(soon * 3, World::collect_garbage);
-        }
-        match (method.as_str(), before) {
-            ("POST", _) if path.ends_with("/jobs") => self.after(soon, World::sync_jobs),
-            ("DELETE", Some(pod)) if Kind::of(path) == Some(Kind::Pods) => self.end_pod(&pod),
-            ("DELETE", Some(_)) => self.after(soon, World::collect_garbage),
-            _ => {}
-        }
-    }
-
-    /// The user deletes the benchmark, or someone deletes its Job by mistake.
-    pub fn delete(self: &Arc<Self>, kind: Kind) {
-        let mut cluster = lock(&self.cluster);
-        let paths: Vec<String> = cluster.all(kind).map(|(path, _)| path.clone()).collect();
+impl Cluster {
+    /// Deletes all objects of `kind`.
+    pub fn remove_all(&mut self, kind: Kind) {
+        let paths: Vec<String> = self.all(kind).map(|(path, _)| path.clone()).collect();
         for path in &paths {
-            cluster.remove(path);
+            self.remove(path);
         }
-        drop(cluster);
-        let soon = self.between(5, self.scenario.garbage);
-        self.after(soon, World::collect_garbage);
     }
 
-    /// Deletes objects without an owner.
-    fn collect_garbage(self: &Arc<Self>) {
-        let mut cluster = lock(&self.cluster);
+    /// Deletes objects without an owner, except pods: these get a deletion timestamp. Returns the pods, and whether it deleted anything,
+    /// which may have owned other objects.
+    pub fn collect_garbage(&mut self, now: u64) -> (Vec<Value>, bool) {
         let uids: Vec<String> =
-            cluster.objects.values().filter_map(|o| Some(o["metadata"]["uid"].as_str()?.into())).collect();
+            self.objects.values().filter_map(|o| Some(o["metadata"]["uid"].as_str()?.into())).collect();
         let orphaned = |object: &Value| {
             let owners = object["metadata"]["ownerReferences"].as_array();
             owners.is_some_and(|owners| owners.iter().all(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str())))
         };
         let orphans: Vec<(String, Value)> =
-            cluster.objects.iter().filter(|(_, o)| orphaned(o)).map(|(path, o)| (path.clone(), o.clone())).collect();
+            self.objects.iter().filter(|(_, o)| orphaned(o)).map(|(path, o)| (path.clone(), o.clone())).collect();
         let (pods, others): (Vec<_>, Vec<_>) =
             orphans.into_iter().partition(|(path, _)| Kind::of(path) == Some(Kind::Pods));
         for (path, _) in &others {
-            cluster.remove(path);
+            self.remove(path);
         }
         let pods: Vec<Value> =
             pods.into_iter().map(|(_, pod)| pod).filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect();
         for pod in &pods {
-            cluster.mark_deleted(pod, self.now().as_secs());
+            self.mark_deleted(pod, now);
         }
-        drop(cluster);
-        for pod in &pods {
-            self.end_pod(pod);
-        }
-        if !others.is_empty() {
-            let soon = self.between(5, 400);
-            self.after(soon, World::collect_garbage);
+        (pods, !others.is_empty())
+    }
+
+    /// Deletes the pod with this UID.
+    pub fn remove_pod(&mut self, uid: &str) {
+        if let Some((path, _)) = self.pod(uid) {
+            self.remove(&path);
         }
     }
 
-    /// The kubelet tells the process of a pod with a deletion timestamp to terminate, and its object is removed once it has ended.
-    fn end_pod(self: &Arc<Self>, pod: &Value) {
-        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let soon = self.between(5, 300);
-        self.after(soon, move |world| {
-            let address = address_of(&uid);
-            if !world.is_cut(address) {
-                shards::terminate(world, address);
-                return world.await_end(uid, world.now() + GRACE_PERIOD);
-            }
-            if let Some(process) = lock(&world.processes).get_mut(&address) {
-                process.forsaken = true;
-            }
-            world.remove_pod(uid);
-        });
-    }
-
-    /// Waits for the end of a pod's process, and kills it at `until`.
-    fn await_end(self: &Arc<Self>, uid: String, until: Duration) {
-        let address = address_of(&uid);
-        let alive = lock(&self.processes).get(&address).is_some_and(|process| process.exited.is_none());
-        if alive && self.now() < until {
-            return self.after(Duration::from_millis(250), move |world| world.await_end(uid, until));
-        }
-        shards::kill(self, address, 137);
-        self.remove_pod(uid);
-    }
-
-    fn remove_pod(self: &Arc<Self>, uid: String) {
-        let gone = self.between(300, 1_500);
-        self.after(gone, move |world| {
-            let mut cluster = lock(&world.cluster);
-            if let Some((path, _)) = cluster.pod(&uid) {
-                cluster.remove(&path);
-            }
-            drop(cluster);
-            world.sync_jobs();
-        });
-    }
-
-    pub fn container_ended(self: &Arc<Self>, uid: &str, code: i32) {
-        let mut cluster = lock(&self.cluster);
-        let Some((path, mut pod)) = cluster.pod(uid) else { return };
+    /// Sets the final phase of a pod whose container has ended. False if it has one or is gone.
+    pub fn end_container(&mut self, uid: &str, code: i32) -> bool {
+        let Some((path, mut pod)) = self.pod(uid) else { return false };
         if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
-            return;
+            return false;
         }
         pod["status"]["phase"] = json!(if code == 0 { "Succeeded" } else { "Failed" });
         pod["status"]["containerStatuses"] = json!([{
             "name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0,
             "state": {"terminated": {"exitCode": code, "reason": if code == 137 { "OOMKilled" } else { "Error" }}},
         }]);
-        cluster.store(&path, pod);
-        drop(cluster);
-        let soon = self.between(5, 400);
-        self.after(soon, World::sync_jobs);
+        self.store(&path, pod);
+        true
     }
 
-    /// The Job controller reconciles its Jobs.
-    fn sync_jobs(self: &Arc<Self>) {
-        let jobs = lock(&self.cluster).list(Kind::Jobs);
-        for job in jobs {
-            self.sync_job(&job);
-        }
-    }
-
-    fn sync_job(self: &Arc<Self>, job: &Value) {
+    /// Counts the failed pods of an index. Calls `retried` with the exit code of each that the Job's policy allows to retry.
+    pub fn sync_index(&mut self, job: &Value, index: u32, retried: impl Fn(Option<i64>)) -> Index {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let completions = job["spec"]["completions"].as_u64().unwrap_or(0);
-        let mut over = 0;
-        for index in 0..u32::try_from(completions).unwrap_or(0) {
-            let mut cluster = lock(&self.cluster);
-            let pods: Vec<Value> = cluster.pods_of(&uid, index);
-            let phase = |pod: &Value| pod["status"]["phase"].as_str().unwrap_or_default().to_owned();
-            if pods.iter().any(|pod| phase(pod) == "Succeeded") || cluster.given_up.contains(&(uid.clone(), index)) {
-                over += 1;
+        let pods: Vec<Value> = self.pods_of(&uid, index);
+        let phase = |pod: &Value| pod["status"]["phase"].as_str().unwrap_or_default().to_owned();
+        if pods.iter().any(|pod| phase(pod) == "Succeeded") || self.given_up.contains(&(uid.clone(), index)) {
+            return Index::Over;
+        }
+        if pods.iter().any(|pod| phase(pod) != "Failed") {
+            return Index::Active;
+        }
+        // Counts every failed pod once, by a mark that only the controller sees.
+        let mut state = if pods.is_empty() { Index::Vacant } else { Index::Active };
+        for mut pod in pods {
+            if !pod["metadata"]["annotations"]["counted"].is_null() {
                 continue;
             }
-            if pods.iter().any(|pod| phase(pod) != "Failed") {
+            state = Index::Vacant;
+            let path = format!("{}{}", Kind::Pods.path(), pod["metadata"]["name"].as_str().unwrap_or_default());
+            let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64();
+            let disrupted = pod["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
+                || !pod["metadata"]["deletionTimestamp"].is_null();
+            pod["metadata"]["annotations"]["counted"] = json!("yes");
+            self.store(&path, pod);
+            if disrupted {
                 continue;
             }
-            // Counts every failed pod once, by a mark that only the controller sees.
-            let mut tried_again = pods.is_empty();
-            for mut pod in pods {
-                if !pod["metadata"]["annotations"]["counted"].is_null() {
-                    continue;
-                }
-                tried_again = true;
-                let path = format!("{}{}", Kind::Pods.path(), pod["metadata"]["name"].as_str().unwrap_or_default());
-                let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64();
-                let disrupted = pod["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
-                    || !pod["metadata"]["deletionTimestamp"].is_null();
-                pod["metadata"]["annotations"]["counted"] = json!("yes");
-                cluster.store(&path, pod);
-                if disrupted {
-                    continue;
-                }
-                let failures = cluster.failures.entry((uid.clone(), index)).or_default();
-                *failures += 1;
-                let is_final = code.is_some_and(|code| fails_index(job, code));
-                self.check(is_final || code != Some(ABANDONED.into()), || {
-                    format!("shard {index} gave up a started trial, and is replaced")
-                });
-                if is_final || *failures > RETRIES {
-                    cluster.given_up.insert((uid.clone(), index));
-                    tried_again = false;
-                    over += 1;
-                }
+            let failures = self.failures.entry((uid.clone(), index)).or_default();
+            *failures += 1;
+            let is_final = code.is_some_and(|code| fails_index(job, code));
+            if !is_final {
+                retried(code);
             }
-            drop(cluster);
-            if tried_again {
-                let (job, wait) = (job.clone(), self.between(10, 3_000));
-                self.after(wait, move |world| world.create_pod(&job, index));
+            if is_final || *failures > RETRIES {
+                self.given_up.insert((uid.clone(), index));
+                state = Index::Over;
             }
         }
-        if completions > 0 && over == completions {
-            let mut cluster = lock(&self.cluster);
-            let path = format!("{}{}", Kind::Jobs.path(), job["metadata"]["name"].as_str().unwrap_or_default());
-            let failed = (0..u32::try_from(completions).unwrap_or(0))
-                .any(|index| cluster.given_up.contains(&(uid.clone(), index)));
-            if let Some(mut job) = cluster.objects.get(&path).filter(|job| job["status"].is_null()).cloned() {
-                job["status"] = json!({"conditions": [
-                    {"type": if failed { "Failed" } else { "Complete" }, "status": "True"}
-                ]});
-                cluster.store(&path, job);
-            }
+        state
+    }
+
+    /// Sets the final condition of a Job whose indices are all over.
+    pub fn finish_job(&mut self, job: &Value, completions: u32) {
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+        let path = format!("{}{}", Kind::Jobs.path(), job["metadata"]["name"].as_str().unwrap_or_default());
+        let failed = (0..completions).any(|index| self.given_up.contains(&(uid.to_owned(), index)));
+        if let Some(mut job) = self.objects.get(&path).filter(|job| job["status"].is_null()).cloned() {
+            job["status"] = json!({"conditions": [
+                {"type": if failed { "Failed" } else { "Complete" }, "status": "True"}
+            ]});
+            self.store(&path, job);
         }
     }
 
-    fn create_pod(self: &Arc<Self>, job: &Value, index: u32) {
+    /// Creates a pod for an index, and returns its UID. None if the Job is gone or the index has a pod.
+    pub fn create_pod(&mut self, job: &Value, index: u32, now: u64) -> Option<String> {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
-        let mut cluster = lock(&self.cluster);
-        let there = cluster.all(Kind::Jobs).any(|(_, job)| job["metadata"]["uid"] == uid);
-        let active = cluster.pods_of(uid, index).iter().any(|pod| pod["status"]["phase"] != "Failed");
+        let there = self.all(Kind::Jobs).any(|(_, job)| job["metadata"]["uid"] == uid);
+        let active = self.pods_of(uid, index).iter().any(|pod| pod["status"]["phase"] != "Failed");
         if !there || active {
-            return;
+            return None;
         }
-        let failures = cluster.failures.get(&(uid.to_owned(), index)).copied().unwrap_or(0);
-        let name = format!("{}-{index}-{}", job["metadata"]["name"].as_str().unwrap_or_default(), cluster.uids);
+        let failures = self.failures.get(&(uid.to_owned(), index)).copied().unwrap_or(0);
+        let name = format!("{}-{index}-{}", job["metadata"]["name"].as_str().unwrap_or_default(), self.uids);
         let mut labels = job["spec"]["template"]["metadata"]["labels"].clone();
         labels[INDEX] = json!(index.to_string());
         let pod = json!({
@@ -237,49 +161,30 @@ impl World {
             "spec": {"containers": [{"name": "loadgen"}], "nodeName": format!("node-{index}")},
             "status": {"phase": "Pending"},
         });
-        let pod = cluster.create(&format!("{}{name}", Kind::Pods.path()), pod, self.now().as_secs());
-        drop(cluster);
-        let wait = if self.chance(0.05) { self.between(5_000, 20_000) } else { self.between(50, 2_000) };
-        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        self.after(wait, move |world| world.run_pod(&uid, index));
+        let pod = self.create(&format!("{}{name}", Kind::Pods.path()), pod, now);
+        Some(pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
     }
 
-    fn run_pod(self: &Arc<Self>, uid: &str, index: u32) {
-        let mut cluster = lock(&self.cluster);
-        let Some((path, mut pod)) = cluster.pod(uid) else { return };
+    /// Gives a pending pod its address, and returns its run. None if it is gone or no longer pending.
+    pub fn run_pod(&mut self, uid: &str) -> Option<String> {
+        let (path, mut pod) = self.pod(uid)?;
         if !pod["metadata"]["deletionTimestamp"].is_null() || pod["status"]["phase"] != "Pending" {
-            return;
+            return None;
         }
-        let address = address_of(uid);
-        pod["status"] = json!({"phase": "Running", "podIP": address.to_string()});
+        pod["status"] = json!({"phase": "Running", "podIP": address_of(uid).to_string()});
         let run = pod["metadata"]["labels"]["redisbench.dev/run"].as_str().unwrap_or_default().to_owned();
-        cluster.store(&path, pod);
-        drop(cluster);
-        shards::begin(self, address, index, uid, &run);
+        self.store(&path, pod);
+        Some(run)
     }
 
     /// The pods that run shard `index`, with their UIDs.
     pub fn running_pods(&self, index: u32) -> Vec<Value> {
-        let cluster = lock(&self.cluster);
         let index = index.to_string();
         let runs =
             |pod: &Value| pod["metadata"]["labels"][INDEX] == index.as_str() && pod["status"]["phase"] == "Running";
-        cluster.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| runs(pod)).cloned().collect()
+        self.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| runs(pod)).cloned().collect()
     }
 
-    /// Deletes a pod. Evicted pods also get the condition for it.
-    pub fn delete_pod(self: &Arc<Self>, pod: &Value, evicted: bool) {
-        let mut cluster = lock(&self.cluster);
-        if evicted {
-            cluster.mark_disrupted(pod);
-        }
-        cluster.mark_deleted(pod, self.now().as_secs());
-        drop(cluster);
-        self.end_pod(pod);
-    }
-}
-
-impl Cluster {
     /// The pod with this UID, and its path.
     fn pod(&self, uid: &str) -> Option<(String, Value)> {
         let (path, pod) = self.all(Kind::Pods).find(|(_, pod)| pod["metadata"]["uid"] == uid)?;
@@ -301,11 +206,13 @@ impl Cluster {
         }
     }
 
-    fn mark_deleted(&mut self, pod: &Value, now: u64) {
+    /// Sets the deletion timestamp of a pod.
+    pub fn mark_deleted(&mut self, pod: &Value, now: u64) {
         self.change_pod(pod, |pod| pod["metadata"]["deletionTimestamp"] = json!(timestamp(now)));
     }
 
-    fn mark_disrupted(&mut self, pod: &Value) {
+    /// Gives a pod the condition of an eviction.
+    pub fn mark_disrupted(&mut self, pod: &Value) {
         self.change_pod(pod, |pod| {
             pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
         });
