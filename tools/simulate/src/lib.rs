@@ -1,6 +1,8 @@
 //! The real reconciler, conductor and shard state machine in a simulated world, on virtual time, from one seed.
 //!
 //! `docs/reliability.md` lists the faults and the invariants. Each seed is one world: the same seed always gives the same trace.
+//!
+//! `world` holds the state: cluster, processes and triggers, which do not depend on it. Everything that acts is a function of the world.
 
 mod api_server;
 mod calls;

@@ -27,7 +27,8 @@ pub struct World {
     pub weather: Mutex<Weather>,
     pub cluster: Mutex<Cluster>,
     pub processes: Mutex<Processes>,
-    /// The cluster's reaction to the exit of a process, given its incarnation and its exit code.
+    /// The kubelet's reaction to the exit of a process, given its incarnation and its exit code. A field, because the kubelet also starts
+    /// processes.
     pub on_exit: fn(&Arc<Self>, &str, i32),
     pub ground_truth: Mutex<GroundTruth>,
     pub triggers: Mutex<Triggers>,
