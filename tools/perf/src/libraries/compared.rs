@@ -78,7 +78,7 @@ pub fn compare(bench: &Bench) -> anyhow::Result<()> {
         let object = local::run(bench, &cpus, Path::new(manifest), "--with-redis", LIMIT).context(*manifest)?;
         let tables = tables(&object, figures).context(*manifest)?;
         println!("{tables}");
-        let _ = writeln!(compared, "### `{manifest}`\n\n{how}\n{tables}");
+        let _ = write!(compared, "### `{manifest}`\n\n{how}\n{tables}");
     }
     let beside = plain::text(bench).context("the plain program");
     // The tables above stand without it.
