@@ -2,7 +2,7 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, TrialPlan};
+use redisbench_wire::plan::{Bound, Load, Preload, TrialPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, run, standalone, topology};
@@ -153,4 +153,28 @@ async fn what_would_be_waited_for_too_long_is_an_error_of_its_kind() {
     assert_eq!((error.kind.as_str(), error.count), ("CLUSTERDOWN", REQUESTS));
     // Pauses of 10, 20 and 40 ms; another would exceed 100 ms.
     assert_eq!(snapshot.total.deferral_hops, 4 * REQUESTS);
+}
+
+/// As after the restart of a primary, which refuses everything for two seconds. The time to prepare bounds the preload instead.
+#[tokio::test]
+async fn a_preload_outlasts_refusals_that_are_longer_than_the_request_timeout() {
+    let cluster = RedisCluster::steady(3);
+    let down = |state: &str| cluster.nodes[0].ask::<String>(&["CLUSTER", "INFO"]).contains(state);
+    cluster.nodes[0].ask::<()>(&["CLUSTER", "DELSLOTS", "7"]);
+    wait_until("the cluster is down", || down("cluster_state:fail"));
+    let mut plan = patient(&Load::ClosedLoop);
+    (plan.preload, plan.timeouts.request_nanoseconds) = (Preload::Always, 100 * MILLISECOND);
+    let keys = 30;
+    plan.workload_mut().keys.count = keys;
+    let mut bench = Bench::connected(plan, topology(&cluster), 1).await;
+    let recovery = async {
+        // A request has pauses of 10, 20 and 40 ms; another would exceed 100 ms.
+        let refused = || cluster.nodes[0].command_statistic("set", "rejected_calls") > 4 * keys;
+        while !refused() {
+            tokio::task::yield_now().await;
+        }
+        cluster.nodes[0].ask::<()>(&["CLUSTER", "ADDSLOTS", "7"]);
+    };
+    let (preloaded, ()) = tokio::join!(bench.preload(), recovery);
+    assert_eq!(preloaded, keys);
 }

@@ -328,6 +328,10 @@ impl Worker {
             if self.hold(request) {
                 return;
             }
+            if request.class == Class::Preload {
+                // Sent again, as after no reply: only the time to prepare bounds a preload.
+                return self.fail(node, &request, "", "", false);
+            }
         }
         let text = String::from_utf8_lossy(text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
