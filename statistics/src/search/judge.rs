@@ -71,7 +71,7 @@ pub struct StepMeasurement {
     pub backlog_growth: Option<f64>,
 }
 
-/// Whether a step met its objective, and why not.
+/// The judgement of a step against its objective, with the reason of a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement<F = Failure, U = Unusable> {
     Passed,

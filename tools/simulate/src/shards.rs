@@ -1,4 +1,4 @@
-//! What moves the processes: events and calls reach their state machines, and simulated engines and targets perform the actions.
+//! The drivers of the processes: events and calls reach their state machines, and simulated engines and targets perform the actions.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the controllers and the kubelets change: Jobs, their pods, and objects without an owner.
+//! The changes that controllers and kubelets make: to Jobs, their pods, and objects without an owner.
 
 use redisbench_testkit::status::list;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the API server serves, and what the users and other clients change.
+//! The answers of the API server, and the changes that users and other clients make.
 
 use http::Method;
 use redisbench_testkit::api_server::{Permitted, Reply, merge, permit};
