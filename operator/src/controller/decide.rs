@@ -301,6 +301,3 @@ fn resume(trial: Option<&TrialStatus>) -> Option<StartRecord> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod trials_tests;

@@ -1,21 +1,9 @@
 //! Decisions about runs with several trials.
 
-use std::sync::Arc;
-
-use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests, VerdictValue};
-use redisbench_benchmark::conductor::{ConductProgress, ConductStage};
-use redisbench_benchmark::measurement::{Ending, Failure};
-use redisbench_benchmark::plan::compile;
-use redisbench_benchmark::report::Finished;
-use serde_json::{Value, json};
+use redisbench_benchmark::api::status::{Artifact, TrialOutcome, TrialRequests};
 
 use super::*;
-use crate::controller::observed::JobView;
-use crate::tasks::{Aggregate, Ended};
-use crate::testing::{self, benchmark, status};
-
-const NOW: &str = "2026-01-01T01:00:00Z";
+use crate::tasks::Aggregate;
 
 /// Three trials.
 fn of_presets(change: &Value) -> RedisBenchmark {
@@ -24,15 +12,15 @@ fn of_presets(change: &Value) -> RedisBenchmark {
     benchmark(json!({"spec": spec}))
 }
 
+/// Decides once: decided again, a trial that is over would be followed by the next.
 fn decide_on(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, observed: &Observed) -> Decision {
     let plan = compile(&benchmark.spec, "cart").unwrap();
     let subject = Subject { spec: &benchmark.spec, status, generation: Some(1), problems: None, plan: Some(&plan) };
     decide(&subject, observed, NOW.parse().unwrap())
 }
 
-fn idle() -> Observed {
-    let job = JobView { uid: "job".into(), ..JobView::default() };
-    Observed { job: Some(job), fresh_run_id: "fresh".into(), ..Observed::default() }
+fn between() -> Observed {
+    Observed { job: Some(job()), ..idle() }
 }
 
 /// A run in trial `index`, with the lines of the previous ones.
@@ -58,7 +46,7 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
         Finished { line: Some(serde_json::from_value(line).unwrap()), ending, ..testing::finished(index, 3, verdict) };
     let ended = Ended::Over(Arc::new(finished));
     let view = TaskView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
-    Observed { conduct: Some(view), conducted: index, ..idle() }
+    Observed { conduct: Some(view), conducted: index, ..between() }
 }
 
 fn failed(decision: &Decision) -> &str {
@@ -146,7 +134,7 @@ fn an_abort_between_two_trials_ends_the_run() {
     assert_eq!(decision.status.phase, Phase::Succeeded);
     // While suspended, there is no load to stop.
     let waits = json!({"phase": "Suspended", "trial": {"index": 1, "of": 3, "attempt": 0}});
-    let decision = decide_on(&abort, &in_trial(1, &waits), &idle());
+    let decision = decide_on(&abort, &in_trial(1, &waits), &between());
     assert_eq!((decision.status.phase, decision.status.verdict.unwrap().value), (Phase::Aborted, VerdictValue::Valid));
 }
 
@@ -158,7 +146,7 @@ fn suspending_holds_between_trials() {
     let held = decide_on(&suspend, &decision.status, &over(0, Ending::Completed, VerdictValue::Valid));
     assert_eq!((held.status.phase, held.status.trials.len()), (Phase::Suspended, 1));
     assert_eq!(held.after, [Action::StopTask, Action::DeleteChildren]);
-    let gone = Observed { job: None, ..idle() };
+    let gone = Observed { job: None, ..between() };
     let resumed = decide_on(&of_presets(&json!({})), &held.status, &gone);
     let conduct = Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 };
     assert_eq!(resumed.after, [conduct, Action::CreateChildren]);
@@ -166,7 +154,7 @@ fn suspending_holds_between_trials() {
 
 #[test]
 fn a_new_operator_goes_on_with_the_trial_that_runs() {
-    let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"phase": "Running"})), &idle());
+    let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"phase": "Running"})), &between());
     let resume = Some(StartRecord { attempt: 1, start_at_unix_nanoseconds: 1_767_229_140_000_000_000 });
     assert_eq!(decision.after, [Action::Conduct { epoch: 2, trial: 1, resume, attempts: 0 }]);
     assert_eq!((decision.status.phase, decision.status.trials.len()), (Phase::Running, 1));
@@ -175,7 +163,7 @@ fn a_new_operator_goes_on_with_the_trial_that_runs() {
 #[test]
 fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
     for change in [json!({"planHash": "0".repeat(64)}), json!({"trial": {"index": 3, "of": 3, "attempt": 1}})] {
-        let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &change), &idle());
+        let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &change), &between());
         assert_eq!((decision.status.phase, failed(&decision)), (Phase::Failed, "PlanChanged"));
         assert_eq!(decision.status.trials.len(), 1);
         assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
@@ -192,7 +180,7 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
 #[test]
 fn the_status_says_which_trial_it_is_in() {
     let setting = |decision: Decision| decision.status.trial.and_then(|trial| trial.setting);
-    let mut running = idle();
+    let mut running = between();
     let progress =
         ConductProgress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..ConductProgress::default() };
     running.conduct = Some(TaskView::Running(Box::new(progress)));
