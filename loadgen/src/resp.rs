@@ -6,7 +6,7 @@ mod decode;
 pub(crate) mod differential;
 mod encode;
 
-pub use decode::{Decoder, ProtocolError, Reply, WholeReplies};
+pub use decode::{Decoder, ProtocolError, Reply, Taken, WholeReplies};
 pub use encode::{Output, append_argument, append_command, append_header};
 
 /// An error's text without the arguments that a server echoes for an unknown command. The arguments of AUTH are secret.

@@ -73,6 +73,21 @@ pub struct Workload {
     recorded: Option<Recorded>,
 }
 
+/// The operations of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Operations<'w> {
+    workload: &'w Workload,
+    /// The operation of all requests, if there is only one.
+    only: Option<u16>,
+}
+
+impl Operations<'_> {
+    #[inline]
+    pub fn of(self, k: u64) -> u16 {
+        if let Some(only) = self.only { only } else { self.workload.operation(k) }
+    }
+}
+
 /// One step of a preload: a command for each number.
 #[derive(Clone, Debug)]
 pub struct PreloadWalk {
@@ -338,10 +353,10 @@ impl Workload {
         if self.recorded.is_some() { self.recorded_operation(k) } else { self.mix.draw(k & self.operation_bits) }
     }
 
-    /// The operation of all requests, if they have one.
+    /// [`Self::operation`] for many requests: a single operation is looked up once.
     #[inline]
-    pub fn only_operation(&self) -> Option<u16> {
-        self.mix.only().filter(|_| self.recorded.is_none())
+    pub fn operations(&self) -> Operations<'_> {
+        Operations { workload: self, only: self.mix.only().filter(|_| self.recorded.is_none()) }
     }
 
     // Out of line, because it would cost generated requests their registers.
@@ -384,12 +399,14 @@ impl Workload {
         self.slots.below(k, crate::cluster::SLOTS as u64) as u16
     }
 
-    /// Writes the command of request `k`, which belongs to `operation`, to the beginning of `room`, and returns its length. `room` must
-    /// have at least [`Self::longest`] bytes plus [`Self::SLACK`].
+    /// Writes the commands of requests that belong to `operation` one after the other to the beginning of `room`, and returns their length
+    /// in all. `room` must have at least [`Self::longest`] bytes for each, plus [`Self::SLACK`].
     #[inline]
-    pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+    pub fn encode(&self, numbers: impl IntoIterator<Item = u64> + Clone, operation: u16, room: &mut [u8]) -> usize {
         let template = &self.templates[usize::from(operation)];
-        template.encode_short(k, &self.values, room).unwrap_or_else(|| self.encode_any(k, operation, room))
+        template.encode_short(numbers.clone(), &self.values, room).unwrap_or_else(|| {
+            numbers.into_iter().fold(0, |written, k| written + self.encode_any(k, operation, &mut room[written..]))
+        })
     }
 
     /// Like [`Self::encode`], by the general path, for loads that do more than send. Recorded commands take it too, because they have no key

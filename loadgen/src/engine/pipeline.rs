@@ -116,6 +116,12 @@ impl Request {
         Self { k: 0, due: 0, operation: 0, class, hops: Hops::default() }
     }
 
+    /// Returns whether both have the same operation, class and hops.
+    #[inline]
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.operation == other.operation && self.class == other.class && self.hops == other.hops
+    }
+
     /// A request of a closed loop, whose class and due time are set when it is sent.
     #[inline]
     pub(super) fn undecided(k: u64, operation: u16) -> Self {

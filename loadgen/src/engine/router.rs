@@ -297,10 +297,10 @@ impl Router {
     /// Draws a request for each free token, to wait for its node.
     pub(super) fn queue_drawn(&mut self, load: &mut Load, now: u64) {
         while let Some(drawn) = load.draw_tokens() {
-            let only = load.workload.only_operation();
+            let operations = load.workload.operations();
             for k in drawn {
                 let k = load.number(k);
-                let node = self.owner(load, k, only.unwrap_or_else(|| load.workload.operation(k)));
+                let node = self.owner(load, k, operations.of(k));
                 self.wait(node, Waiting { k, due: now });
             }
         }

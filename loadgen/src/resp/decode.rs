@@ -17,6 +17,12 @@ const ELEMENTS: u64 = 1 << 40;
 /// The part of an error's text that is kept, in bytes.
 const ERROR_BYTES: usize = 256;
 
+/// The reply `+OK` as the beginning of a word.
+const OK: u64 = u64::from_le_bytes(*b"+OK\r\n\0\0\0");
+const OK_LENGTH: usize = 5;
+/// The bits of a word that `+OK` occupies.
+const OK_MASK: u64 = u64::MAX >> (8 * (8 - OK_LENGTH));
+
 /// The outcome of one complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -274,9 +280,9 @@ impl Decoder {
 
 /// Takes the most common replies: a status, a number, null or a bulk string, short and complete. Remembers the header of the latest bulk
 /// string, because the next one usually has the same length.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WholeReplies {
-    /// The header's bytes, the first in the lowest place. Initially every input matches it, but its length of 0 matches no reply.
+    /// The header's bytes, the first in the lowest place.
     header: u64,
     /// The bits of a word that the header occupies.
     mask: u64,
@@ -284,19 +290,67 @@ pub struct WholeReplies {
     length: usize,
 }
 
+impl Default for WholeReplies {
+    /// No input has this header.
+    fn default() -> Self {
+        Self { header: u64::MAX, mask: 0, length: 0 }
+    }
+}
+
+/// Replies taken together, none of them an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub count: usize,
+    /// Of them, those that are [`Reply::Nil`].
+    pub nil: u64,
+}
+
 impl WholeReplies {
-    /// Consumes the next reply. Leaves anything uncertain to [`Decoder::next`]. Call it only between two replies.
+    /// Returns whether `input` may begin with a reply that [`Self::take`] consumes.
     #[inline]
-    pub fn next(&mut self, input: &mut &[u8]) -> Option<Reply> {
-        if let Some(word) = input.first_chunk()
-            && u64::from_le_bytes(*word) & self.mask == self.header
-            && let Some((reply, rest)) = input.split_at_checked(self.length)
-            && reply.ends_with(b"\r\n")
-        {
-            *input = rest;
-            return Some(Reply::Value);
+    pub fn may_take(input: &[u8]) -> bool {
+        matches!(input, [b'$' | b'+' | b':', ..])
+    }
+
+    /// Consumes up to `most` replies. Leaves anything uncertain to [`Decoder::next`]. Call it only between two replies.
+    #[inline]
+    pub fn take(&mut self, input: &mut &[u8], most: usize) -> Taken {
+        let mut taken = Taken::default();
+        loop {
+            taken.count += self.take_alike(input, most - taken.count);
+            if taken.count == most {
+                return taken;
+            }
+            let Some(reply) = self.next_unlike(input) else { return taken };
+            taken.count += 1;
+            taken.nil += u64::from(reply == Reply::Nil);
         }
-        self.next_unlike(input)
+    }
+
+    /// Consumes up to `most` replies that are `+OK` or have the remembered header.
+    #[inline]
+    fn take_alike(&self, input: &mut &[u8], most: usize) -> usize {
+        let (mut count, mut unread) = (0, *input);
+        while count < most
+            && let Some(word) = unread.first_chunk()
+        {
+            let word = u64::from_le_bytes(*word);
+            let length = if word & self.mask == self.header {
+                self.length
+            } else if word & OK_MASK == OK {
+                OK_LENGTH
+            } else {
+                break;
+            };
+            let Some((reply, rest)) = unread.split_at_checked(length) else { break };
+            if !reply.ends_with(b"\r\n") {
+                break;
+            }
+            unread = rest;
+            count += 1;
+        }
+        *input = unread;
+        count
     }
 
     #[inline(never)]
@@ -308,7 +362,7 @@ impl WholeReplies {
                 self.remember(input, length);
                 (Reply::Value, length)
             }
-            [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
+            [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, OK_LENGTH),
             [b':', rest @ ..] => {
                 let end = rest.iter().take(21).position(|byte| *byte == b'\r')?;
                 if rest.get(end + 1) != Some(&b'\n') || !is_integer(&rest[..end]) {

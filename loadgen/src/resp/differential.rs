@@ -3,7 +3,7 @@
 
 use redis::{Parser, Value};
 
-use super::{Decoder, ProtocolError, Reply, WholeReplies};
+use super::{Decoder, ProtocolError, Reply, Taken, WholeReplies};
 
 /// The result of one parser for some input.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,9 +72,9 @@ fn ours<'a>(input: &'a [u8], end: &[u8]) -> (Reading<ProtocolError>, &'a [u8]) {
     for (mut rest, own) in [(input, true), (end, false)] {
         loop {
             if decoder.is_between_replies()
-                && let Some(reply) = whole.next(&mut rest)
+                && let taken @ Taken { count: 1, .. } = whole.take(&mut rest, 1)
             {
-                replies.push(reply);
+                replies.push(if taken.nil == 0 { Reply::Value } else { Reply::Nil });
                 continue;
             }
             match decoder.next(&mut rest) {

@@ -88,7 +88,7 @@ mod tests {
                     touched[usize::try_from(key).unwrap()] += 1;
                     if k < 30 {
                         let mut room = [0; 256];
-                        let length = workload.encode(k, 0, &mut room);
+                        let length = workload.encode([k], 0, &mut room);
                         let name = own.key(key - part.start);
                         assert!(room[..length].windows(name.len()).any(|window| window == name), "{pattern:?}");
                     }

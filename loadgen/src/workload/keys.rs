@@ -184,6 +184,8 @@ impl KeySpace {
         }
     }
 
+    // Out of line, so that its caller is inlined.
+    #[inline(never)]
     fn write_pairs(mut number: u64, digits: &mut [u8]) {
         for pair in digits.rchunks_mut(2) {
             let two = PAIRS[(number % 100) as usize];

@@ -119,7 +119,7 @@ mod tests {
         append_command(&mut expected, &[b"set", b"{user}:1", b"\x00\r\n"]);
         for k in [0, 4, 8] {
             let mut room = vec![b'x'; workload.longest() + Workload::SLACK];
-            let length = workload.encode(k, workload.operation(k), &mut room);
+            let length = workload.encode([k], workload.operation(k), &mut room);
             assert_eq!((&room[..length], workload.command(k, 0)), (expected.as_slice(), expected.clone()));
             assert_eq!(workload.encode_any(k, 0, &mut room), length);
         }

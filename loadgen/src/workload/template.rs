@@ -69,15 +69,32 @@ impl Short {
         Some(Self { head: padded(&head)?, head_length: head.len(), digits: before.len(), tail })
     }
 
-    // Out of line, so that a command without a value does not draw one.
+    /// Writes the commands of `numbers`, each of `length` bytes, and returns their length in all.
+    // Out of line, so that it has the registers to itself.
     #[inline(never)]
-    fn append_value<'v>(&self, tail: &[u8; TAIL], value: impl FnOnce() -> &'v [u8], room: &mut [u8]) {
-        let value = value();
-        let Some((place, rest)) = room[self.head_length..].split_at_mut_checked(value.len()) else { return };
-        place.copy_from_slice(value);
-        if let Some(rest) = rest.first_chunk_mut() {
-            *rest = *tail;
+    fn encode(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        length: usize,
+        (keys, values): (&KeySpace, &Values),
+        room: &mut [u8],
+    ) -> usize {
+        let mut written = 0;
+        for k in numbers {
+            let command = &mut room[written..];
+            let Some(head) = command.first_chunk_mut::<SHORT>() else { break };
+            *head = self.head;
+            keys.write_into(keys.draw(k), head, self.digits);
+            if let Some(tail) = &self.tail {
+                let value = values.of(k);
+                let Some((place, rest)) = command[self.head_length..].split_at_mut_checked(value.len()) else { break };
+                place.copy_from_slice(value);
+                let Some(rest) = rest.first_chunk_mut() else { break };
+                *rest = *tail;
+            }
+            written += length;
         }
+        written
     }
 }
 
@@ -149,17 +166,17 @@ impl Template {
         self.around.as_ref().map_or(k, |around| around.first(k))
     }
 
-    /// Writes the command of request `k` to the beginning of `room`, and returns its length. `room` must have [`SHORT`] bytes more than
-    /// the command. `None` if this command needs the general path.
+    /// Writes the commands of requests to the beginning of `room`, and returns their length. `room` must have [`SHORT`] bytes more than
+    /// that. `None` if these commands need the general path.
     #[inline]
-    pub(super) fn encode_short(&self, k: u64, values: &Values, room: &mut [u8]) -> Option<usize> {
-        let (short, head) = (self.short.as_ref()?, room.first_chunk_mut::<SHORT>()?);
-        *head = short.head;
-        self.keys.write_into(self.keys.draw(k), head, short.digits);
-        if let Some(tail) = &short.tail {
-            short.append_value(tail, || values.of(k), room);
-        }
-        Some(self.length)
+    pub(super) fn encode_short(
+        &self,
+        numbers: impl IntoIterator<Item = u64>,
+        values: &Values,
+        room: &mut [u8],
+    ) -> Option<usize> {
+        let short = self.short.as_ref()?;
+        Some(short.encode(numbers.into_iter(), self.length, (&self.keys, values), room))
     }
 
     /// The general path of every command.

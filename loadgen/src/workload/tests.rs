@@ -36,10 +36,15 @@ fn get() -> Operation {
 }
 
 fn encoded(workload: &Workload, k: u64) -> Vec<u8> {
-    let mut room = vec![b'x'; workload.longest() + Workload::SLACK];
-    let length = workload.encode(k, workload.operation(k), &mut room);
-    room.truncate(length);
-    room
+    let mut room = vec![b'x'; 2 * workload.longest() + Workload::SLACK];
+    let length = workload.encode([k], workload.operation(k), &mut room);
+    let one = room[..length].to_vec();
+    let others = (k + 1..k + 20).find(|other| workload.operation(*other) == workload.operation(k));
+    if let Some(other) = others {
+        let both = workload.encode([k, other], workload.operation(k), &mut room);
+        assert_eq!(room[..both], [one.clone(), workload.command(other, workload.operation(other))].concat());
+    }
+    one
 }
 
 /// The arguments of an encoded command. None of them may contain a line end.
@@ -412,7 +417,7 @@ fn a_transaction_is_written_whole() {
     let written = |plan: &TrialPlan, k: u64| {
         let workload = Workload::of_trial(plan).unwrap();
         let mut room = vec![0; workload.longest() + Workload::SLACK];
-        let length = workload.encode(k, 0, &mut room);
+        let length = workload.encode([k], 0, &mut room);
         assert!(length <= workload.longest());
         let exchange = workload.exchange(0).unwrap();
         (room[..length].to_vec(), exchange.replies(), workload.slot(k, 0))
@@ -445,7 +450,7 @@ fn a_missed_key_is_written_as_it_was_read() {
     let mut room = vec![0; workload.longest() + Workload::SLACK];
     for k in 0..100 {
         let text = |length: usize, room: &[u8]| String::from_utf8_lossy(&room[..length]).into_owned();
-        let length = workload.encode(k, 0, &mut room);
+        let length = workload.encode([k], 0, &mut room);
         let read = text(length, &room);
         let length = workload.encode_fill(k, 0, &mut room);
         let written = text(length, &room);

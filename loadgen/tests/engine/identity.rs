@@ -34,7 +34,7 @@ fn defined(plan: &TrialPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<Stri
     let workload = Workload::of_trial(plan).unwrap();
     let mut room = vec![0; workload.longest() + Workload::SLACK];
     let mut request = |k| {
-        let length = workload.encode(k, workload.operation(k), &mut room);
+        let length = workload.encode([k], workload.operation(k), &mut room);
         command(&room[..length]).unwrap().0
     };
     let mut all: Vec<_> = numbers.map(&mut request).collect();

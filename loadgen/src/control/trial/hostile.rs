@@ -63,7 +63,7 @@ fn requests(bytes: &[u8]) {
             let draw = workload.draw(k);
             workload.slot(k, draw.operation);
             let mut room = vec![0; workload.longest() + Workload::SLACK];
-            assert!(workload.encode(k, draw.operation, &mut room) <= workload.longest());
+            assert!(workload.encode([k], draw.operation, &mut room) <= workload.longest());
         }
         let _ = workload.preload_walks(&plan);
     }

@@ -34,13 +34,13 @@ impl Load {
         if self.filling == Filling::Batches {
             room = connection.of_batch(room, self.depth.window);
         }
-        let workload = &*self.facts.workload;
+        let operations = self.facts.workload.operations();
         if let Source::Closed { k, step } = &mut self.source {
             let (first, step) = (*k, *step);
             *k += step * room as u64;
             connection.pipeline.stage_undecided((0..room).map(|at| {
                 let k = first + step * at as u64;
-                Request::undecided(k, workload.operation(k))
+                Request::undecided(k, operations.of(k))
             }));
         } else if let Source::PerConnection(next) = &mut self.source {
             // The connections to each server of a target are as many.
@@ -48,10 +48,10 @@ impl Load {
             let first = next[place];
             next[place] += room as u64;
             let numbers = first..next[place];
-            connection.pipeline.stage_undecided(numbers.map(|k| Request::undecided(k, workload.operation(k))));
+            connection.pipeline.stage_undecided(numbers.map(|k| Request::undecided(k, operations.of(k))));
         } else {
             let drawn = (0..room).map_while(|_| self.source.draw());
-            connection.pipeline.stage_undecided(drawn.map(|k| Request::undecided(k, workload.operation(k))));
+            connection.pipeline.stage_undecided(drawn.map(|k| Request::undecided(k, operations.of(k))));
         }
     }
 
@@ -62,8 +62,7 @@ impl Load {
         let border = now.saturating_add(1).min(self.ends);
         let oldest = now.saturating_sub(self.unsent_after);
         let (measure_from, quota) = (self.measure_from, self.quota.unwrap_or(u64::MAX));
-        let (workload, only) = (&*self.facts.workload, recording.only_operation());
-        let of_all = workload.only_operation();
+        let (operations, only) = (self.facts.workload.operations(), recording.only_operation());
         let (mut staged, mut measured) = (0, 0);
         for _ in 0..room {
             let Slot { k, due } = schedule.peek();
@@ -72,7 +71,7 @@ impl Load {
                 break;
             }
             schedule.advance();
-            let operation = if let Some(operation) = of_all { operation } else { workload.operation(k) };
+            let operation = operations.of(k);
             if class == Class::Measured {
                 measured += 1;
                 if only.is_none() {

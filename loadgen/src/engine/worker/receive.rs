@@ -15,7 +15,7 @@ use crate::engine::progress::Error;
 use crate::engine::router::Resend;
 use crate::engine::stream::Received;
 use crate::record::{Completion, Recording, Span};
-use crate::resp::{ProtocolError, Reply, WholeReplies};
+use crate::resp::{ProtocolError, Reply, Taken, WholeReplies};
 use crate::sys::{self, EventFlags};
 use crate::verify::Moment;
 
@@ -453,8 +453,12 @@ impl Worker {
     }
 }
 
+/// The maximum number of requests that are counted together, because they are compared before it is known how many have a reply.
+const TOGETHER: usize = 64;
+
 /// Counts the replies in `input` that answer `requests`, the commands of one send in order, up to the first that needs individual
-/// handling. Consecutive requests with the same operation or due time are counted together. Returns how many were answered.
+/// handling. Consecutive requests that are alike are counted together, and those with one due time also in the response times. Returns
+/// how many were answered.
 // Out of line, so that it has the registers to itself.
 #[inline(never)]
 fn count_plain(
@@ -468,30 +472,25 @@ fn count_plain(
 ) -> usize {
     let service = now.saturating_sub(flight.sent);
     let mut rest = requests;
-    while let Some(first) = rest.first() {
+    while let Some(first) = rest.first()
+        && flight.is_plain(first)
+        && WholeReplies::may_take(input)
+    {
         let (operation, unread) = (first.operation, input.len());
-        let (mut count, mut nil) = (0, 0);
-        let (mut due, mut alike) = (flight.due(first), 0);
-        for request in rest {
-            if request.operation != operation || !flight.is_plain(request) {
-                break;
-            }
-            let Some(reply) = replies.next(input) else { break };
-            if flight.due(request) != due {
-                recording.responded(operation, now.saturating_sub(due), std::mem::take(&mut alike));
-                due = flight.due(request);
-            }
-            alike += 1;
-            count += 1;
-            nil += u64::from(reply == Reply::Nil);
+        let alike = rest.iter().take(TOGETHER).take_while(|request| request.is_like(first)).count();
+        let Taken { count, nil } = replies.take(input, alike);
+        let (answered, unanswered) = rest.split_at(count);
+        // These are due when they are sent. What their own field holds is not valid.
+        let undecided = first.class == Class::Undecided;
+        for same in answered.chunk_by(|one, next| undecided || one.due == next.due) {
+            recording.responded(operation, now.saturating_sub(flight.due(&same[0])), same.len() as u64);
         }
-        if count == 0 {
-            break;
-        }
-        recording.responded(operation, now.saturating_sub(due), alike);
         let counts = (count as u64, count as u64);
         recording.plain(operation, node, service, counts, nil, unread - input.len());
-        rest = &rest[count..];
+        rest = unanswered;
+        if count < alike {
+            break;
+        }
     }
     requests.len() - rest.len()
 }

@@ -57,9 +57,8 @@ impl Worker {
             let room = connection.room(self.load.depth);
             self.router.queue_drawn(&mut self.load, now);
             let Some(waiting) = self.router.take_many(node, room) else { return };
-            let (workload, only) = (&self.load.workload, self.load.workload.only_operation());
-            let operation = |k| only.unwrap_or_else(|| workload.operation(k));
-            let requests = waiting.map(|Waiting { k, .. }| Request::undecided(k, operation(k)));
+            let operations = self.load.workload.operations();
+            let requests = waiting.map(|Waiting { k, .. }| Request::undecided(k, operations.of(k)));
             connection.pipeline.stage_undecided(requests);
             if !self.flush(index) {
                 return;
@@ -117,20 +116,22 @@ impl Worker {
             let workload = &*self.load.workload;
             let (output, shares) = (&mut self.output, Shares { several, list: &mut self.shares });
             match (&mut self.checker, self.caching.as_ref().filter(|_| self.load.caches)) {
-                (None, None) => encode(pipeline, workload, 0, output, shares, |request, room| {
-                    workload.encode(request.k, request.operation, room)
+                (None, None) => encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
+                    workload.encode(requests.iter().map(|request| request.k), operation, room)
                 }),
                 (checker, caching) => {
                     let before = caching.map_or(0, |_| Caching::PREFIX_LENGTH);
-                    encode(pipeline, workload, before, output, shares, |request, room| {
-                        let prefix = caching.map_or(0, |caching| caching.encode_prefix(request, room));
-                        let room = &mut room[prefix..];
-                        prefix
-                            + match checker {
-                                // Not the fast path, which is inlined into its only caller.
-                                None => workload.encode_any(request.k, request.operation, room),
-                                Some(checker) => checker.encode(request, &self.load, room),
-                            }
+                    encode(pipeline, workload, before, output, shares, |operation, requests, room| {
+                        requests.iter().fold(0, |mut written, request| {
+                            written +=
+                                caching.map_or(0, |caching| caching.encode_prefix(request, &mut room[written..]));
+                            let room = &mut room[written..];
+                            written
+                                + match checker {
+                                    None => workload.encode_any(request.k, operation, room),
+                                    Some(checker) => checker.encode(request, &self.load, room),
+                                }
+                        })
                     });
                 }
             }
@@ -182,18 +183,18 @@ struct Shares<'a> {
 }
 
 impl Shares<'_> {
-    /// Adds a request's bytes. Out of line: a mix of a single operation does without.
+    /// Adds the bytes of requests. Out of line: a mix of a single operation does without.
     #[inline(never)]
-    fn add(&mut self, request: &Request, bytes: usize) {
-        match self.list.last_mut().filter(|share| share.operation == request.operation) {
+    fn add(&mut self, operation: u16, bytes: usize) {
+        match self.list.last_mut().filter(|share| share.operation == operation) {
             Some(share) => share.bytes += bytes,
-            None => self.list.push(Share { operation: request.operation, bytes }),
+            None => self.list.push(Share { operation, bytes }),
         }
     }
 }
 
-/// Encodes the staged commands, and lists the `shares` of their operations. `write` writes a request with at most `before` bytes before it,
-/// and returns its length.
+/// Encodes the staged commands, and lists the `shares` of their operations. `write` writes consecutive requests of one operation, each with
+/// at most `before` bytes before it, and returns their length.
 #[inline]
 fn encode(
     pipeline: &Pipeline,
@@ -201,7 +202,7 @@ fn encode(
     before: usize,
     output: &mut Output,
     mut shares: Shares<'_>,
-    mut write: impl FnMut(&Request, &mut [u8]) -> usize,
+    mut write: impl FnMut(u16, &[Request], &mut [u8]) -> usize,
 ) {
     if shares.several {
         shares.list.clear();
@@ -210,15 +211,20 @@ fn encode(
     }
     let longest = workload.longest().max(ASKING.len()) + before;
     let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
-    let mut length = 0;
-    for request in pipeline.staged() {
-        let room = &mut room[length..];
-        let is_beside = request.class.is_beside();
-        let bytes = if is_beside { encode_beside(request, workload, room) } else { write(request, room) };
+    let (mut length, mut rest) = (0, pipeline.staged());
+    while let Some(first) = rest.first() {
+        let (operation, room) = (first.operation, &mut room[length..]);
+        let in_run = |request: &&Request| request.operation == operation && !request.class.is_beside();
+        let run = rest.iter().take_while(in_run).count();
+        let bytes = match run {
+            0 => encode_beside(first, workload, room),
+            _ => write(operation, &rest[..run], room),
+        };
         length += bytes;
-        if shares.several && (!is_beside || request.class == Class::Fill) {
-            shares.add(request, bytes);
+        if shares.several && (run > 0 || first.class == Class::Fill) {
+            shares.add(operation, bytes);
         }
+        rest = &rest[run.max(1)..];
     }
     output.set_length(length);
 }

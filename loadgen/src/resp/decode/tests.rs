@@ -13,11 +13,16 @@ fn decode(input: &[u8], cuts: &[usize]) -> Result<Vec<(Reply, Vec<u8>)>, Protoco
         let (mut piece, after) = rest.split_at(cut.min(rest.len()));
         rest = after;
         loop {
-            while decoder.is_between_replies()
-                && let Some(reply) = whole.next(&mut piece)
-            {
-                replies.push((reply, Vec::new()));
+            let (mut together, before) = (Taken::default(), replies.len());
+            if decoder.is_between_replies() {
+                together = WholeReplies::default().take(&mut &*piece, usize::MAX);
+                assert!(together.count == 0 || WholeReplies::may_take(piece));
+                while let taken @ Taken { count: 1, .. } = whole.take(&mut piece, 1) {
+                    replies.push((if taken.nil == 0 { Reply::Value } else { Reply::Nil }, Vec::new()));
+                }
             }
+            let nil = replies[before..].iter().filter(|(reply, _)| *reply == Reply::Nil).count() as u64;
+            assert_eq!(together, Taken { count: replies.len() - before, nil }, "many are taken as one by one");
             let Some(reply) = decoder.next(&mut piece)? else { break };
             let text = if reply == Reply::Error { decoder.error_text().to_vec() } else { Vec::new() };
             replies.push((reply, text));

@@ -43,7 +43,7 @@ impl Shard {
 
     fn command(&self, k: u64, operation: u16) -> Vec<u8> {
         let mut room = vec![0; self.workload.longest() + Workload::SLACK];
-        let length = self.workload.encode(k, operation, &mut room);
+        let length = self.workload.encode([k], operation, &mut room);
         room.truncate(length);
         self.verifier.stamp(k, operation, &mut room);
         room
@@ -168,7 +168,7 @@ fn the_preloads_values_are_the_first() {
     let mut values = Vec::new();
     for k in 3..6 {
         let mut room = vec![0; preload.longest() + Workload::SLACK];
-        let length = preload.encode(k, 0, &mut room);
+        let length = preload.encode([k], 0, &mut room);
         for _ in 0..2 {
             shard.verifier.stamp_preload(k, &mut room[..length]);
         }
