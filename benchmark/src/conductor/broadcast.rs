@@ -42,7 +42,7 @@ impl Broadcast {
             Ok(Err(format!("shard {}: {why}", conductor.shards[shard].index())))
         };
         if let Event::Answered(answered) = event {
-            let Answered { ask, reply, .. } = *answered;
+            let Answered { ask, reply, received, .. } = *answered;
             let again_at = conductor.now + RETRY_AFTER;
             match reply {
                 Err(error) if error.is_stale_epoch() => return Err(Ending::Superseded),
@@ -52,6 +52,8 @@ impl Broadcast {
                     conductor.out.call_at(again_at, ask);
                 }
                 Err(error) => return failed(conductor, ask.shard, error.why()),
+                // A conductor that stood still finds replies that may have come too late.
+                Ok(_) if received >= self.until => {}
                 Ok(reply) => {
                     self.waiting.remove(&ask.shard);
                     if let Err(why) = note(&ask, reply) {

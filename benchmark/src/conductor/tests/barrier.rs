@@ -37,6 +37,20 @@ fn all_shards_start_together_and_every_count_is_kept() {
     assert_eq!(progress.shards.finished, 4);
 }
 
+/// It cannot know whether they came in time.
+#[test]
+fn a_conductor_that_stands_still_trusts_no_acknowledgement_that_it_finds_afterwards() {
+    let mut rig = Rig::new(2);
+    rig.run_until(|rig| !rig.attempts().is_empty());
+    rig.shards.shard(1).round_trip = Duration::from_secs(1);
+    rig.pass(Duration::from_millis(700));
+    assert!(rig.shards.shard(1).accepted.is_some(), "its acknowledgement is on the way");
+    rig.shards.set_now(rig.now() + Duration::from_secs(3));
+    rig.shards.shard(1).round_trip = Duration::from_millis(2);
+    rig.complete_all(2);
+    assert_eq!(rig.attempts(), [1, 2]);
+}
+
 #[test]
 fn a_late_shard_shows_in_the_start_skew() {
     let mut rig = Rig::new(3);
