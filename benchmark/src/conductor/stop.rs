@@ -181,7 +181,8 @@ impl Conductor {
         }
     }
 
-    /// After a takeover with an immediate stop, the answers to the abort are the first sign of which shards had started.
+    /// After a takeover with an immediate stop, the answers to the abort are the first sign of which shards had started. An attempt that was
+    /// given up stays void, although shards still hold its start.
     fn note_stopped(&mut self, index: usize, state: Option<&ShardState>) {
         let shard = &mut self.shards[index];
         shard.unacknowledged = false;
@@ -190,10 +191,11 @@ impl Conductor {
             (shard.standing, shard.absence) = (Standing::Absent, Some(REPLACED.to_owned()));
         }
         if self.attempt > 0 && state.is_some_and(|state| shard.accepted(state, self.attempt)) {
-            shard.standing = Standing::Running;
             let recorded = self.config.resume.filter(|record| record.attempt == self.attempt);
-            if let (None, Some(record)) = (self.start_at_unix_nanoseconds, recorded) {
-                self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
+            let recorded = recorded.map(|record| record.start_at_unix_nanoseconds);
+            self.start_at_unix_nanoseconds = self.start_at_unix_nanoseconds.or(recorded);
+            if self.start_at_unix_nanoseconds.is_some() {
+                shard.standing = Standing::Running;
             }
         }
     }

@@ -195,6 +195,8 @@ impl Conductor {
         (self.parts, self.kept) = (Parts::default(), Some(Kept::default()));
         self.start_at = None;
         self.start_at_unix_nanoseconds = None;
+        // That of a conductor before.
+        self.config.resume = None;
         self.watch.forget();
         self.course.forget();
         self.settled_at = None;

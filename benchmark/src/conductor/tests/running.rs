@@ -398,6 +398,28 @@ fn abort_after_the_load_is_over_changes_nothing() {
     rig.complete_all(1);
 }
 
+/// The last shard of an attempt gives no final snapshot, so the attempt is void before the abort takes effect.
+#[test]
+fn an_abort_does_not_revive_an_attempt_that_was_given_up() {
+    for resumes in [false, true] {
+        let mut rig = Rig::new(2);
+        rig.config.on_lost = OnLost::Restart;
+        rig.until_measuring();
+        if resumes {
+            rig.succeed();
+            rig.until(|progress| progress.stage == ConductStage::Running);
+        }
+        rig.shards.shard(1).reachable = false;
+        rig.until(|progress| progress.stage == ConductStage::Collecting);
+        rig.abort();
+        rig.until(|progress| progress.stage == ConductStage::Preparing);
+        rig.shards.shard(1).reachable = true;
+        let outcome = rig.conduct();
+        assert_eq!(outcome.ending, Ending::Aborted, "resumes: {resumes}");
+        assert_eq!((outcome.snapshots().count(), outcome.start_at_unix_nanoseconds), (0, None));
+    }
+}
+
 #[test]
 fn abort_while_preparing_measures_nothing() {
     let mut rig = Rig::new(2);
