@@ -10,12 +10,15 @@ mod wanted;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 pub use self::authority::Authority;
 use self::configuration::{Place, Role, SENTINELS, SERVING_TIMEOUT};
 pub use self::error::ThrowawayError;
+use self::limits::PATIENCE;
 use self::node::Node;
 pub use self::wanted::{Shape, Wanted};
 
@@ -24,6 +27,8 @@ const PRIMARIES: usize = 3;
 const SLOTS: usize = 16384;
 /// Retries, because another process may take a free port before the server does.
 const PORT_ATTEMPTS: usize = 5;
+/// The time after which the nodes of a cluster are introduced to each other again.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The running servers of one target. End on drop.
 #[derive(Debug)]
@@ -109,6 +114,23 @@ impl Throwaway {
         Ok(())
     }
 
+    /// Introduces the nodes to the first, and waits until they know each other. Once may not be enough: on a busy machine a node forgets another
+    /// that does not complete their handshake within a second.
+    async fn introduce(&self) -> Result<(), ThrowawayError> {
+        let (first, others) = self.nodes.split_at(1);
+        for other in others {
+            let [port, bus_port] = [other.serving_port(), other.bus_port()].map(|port| port.to_string());
+            first[0].query("CLUSTER MEET", &["127.0.0.1", &port, &bus_port]).await?;
+        }
+        let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
+        let deadline = Instant::now() + INTRODUCED_WITHIN;
+        for node in &self.nodes {
+            let all = |info: &str| info.contains(&known);
+            node.wait_until(deadline, "all nodes have found each other", "CLUSTER INFO", all).await?;
+        }
+        Ok(())
+    }
+
     async fn form_cluster(&mut self, replicas: usize) -> Result<(), ThrowawayError> {
         for (index, node) in self.nodes.iter().enumerate() {
             node.query("CLUSTER SET-CONFIG-EPOCH", &[&(index + 1).to_string()]).await?;
@@ -117,14 +139,11 @@ impl Throwaway {
             let (first, last) = (index * SLOTS / PRIMARIES, (index + 1) * SLOTS / PRIMARIES - 1);
             node.query("CLUSTER ADDSLOTSRANGE", &[&first.to_string(), &last.to_string()]).await?;
         }
-        let (first, others) = self.nodes.split_at(1);
-        for other in others {
-            let [port, bus_port] = [other.serving_port(), other.bus_port()].map(|port| port.to_string());
-            first[0].query("CLUSTER MEET", &["127.0.0.1", &port, &bus_port]).await?;
-        }
-        let known = format!("cluster_known_nodes:{}", self.nodes.len());
-        for node in &self.nodes {
-            node.wait_for("all nodes have found each other", "CLUSTER INFO", |info| info.contains(&known)).await?;
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(error) = self.introduce().await {
+            if !matches!(error, ThrowawayError::Patience { .. }) || Instant::now() >= deadline {
+                return Err(error);
+            }
         }
         for (replica, primary) in self.nodes[PRIMARIES..].iter().zip(self.nodes[..PRIMARIES].iter().cycle()) {
             let id = primary.query("CLUSTER MYID", &[]).await?;

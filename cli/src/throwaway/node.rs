@@ -103,7 +103,17 @@ impl Node {
         command: &'static str,
         met: impl Fn(&str) -> bool,
     ) -> Result<(), ThrowawayError> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        self.wait_until(tokio::time::Instant::now() + PATIENCE, condition, command, met).await
+    }
+
+    /// Like [`Self::wait_for`], until `deadline`.
+    pub async fn wait_until(
+        &self,
+        deadline: tokio::time::Instant,
+        condition: &'static str,
+        command: &'static str,
+        met: impl Fn(&str) -> bool,
+    ) -> Result<(), ThrowawayError> {
         loop {
             let last = self.query(command, &[]).await?;
             if met(&last) {
