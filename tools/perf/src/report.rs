@@ -68,7 +68,8 @@ const HOW: &str = "\
   less of a larger value, but no byte is copied more often.
 - The delay by live snapshots is the difference of the lateness of sends between runs with ten snapshots per second and runs
   without, 2 s each. The lowest of twenty runs is used, because snapshots delay requests in all of them, and the machine in
-  some. The thread that encodes the snapshots shares the server's processor, so that the worker has its own.
+  some. It is not measured if the machine alone delays them beyond the gate in all. The thread that encodes the snapshots shares
+  the server's processor, so that the worker has its own.
 - Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
   excludes the kernel's socket buffers.
 ";
