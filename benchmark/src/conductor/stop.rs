@@ -181,8 +181,8 @@ impl Conductor {
         }
     }
 
-    /// After a takeover with an immediate stop, the answers to the abort are the first sign of which shards had started. An attempt that was
-    /// given up stays void, although shards still hold its start.
+    /// Notes that a shard has replied to the abort. After a takeover that stops at once, only these replies show which shards had started. An
+    /// attempt that was given up stays void, although shards still hold its start.
     fn note_stopped(&mut self, index: usize, state: Option<&ShardState>) {
         let shard = &mut self.shards[index];
         shard.unacknowledged = false;

@@ -195,7 +195,7 @@ impl Conductor {
         (self.parts, self.kept) = (Parts::default(), Some(Kept::default()));
         self.start_at = None;
         self.start_at_unix_nanoseconds = None;
-        // That of a conductor before.
+        // The start that the previous conductor recorded is void, too.
         self.config.resume = None;
         self.watch.forget();
         self.course.forget();

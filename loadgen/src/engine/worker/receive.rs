@@ -480,7 +480,7 @@ fn count_plain(
         let alike = rest.iter().take(TOGETHER).take_while(|request| request.is_like(first)).count();
         let Taken { count, nil } = replies.take(input, alike);
         let (answered, unanswered) = rest.split_at(count);
-        // These are due when they are sent. What their own field holds is not valid.
+        // Undecided requests are due when they are sent, whatever their field holds.
         let undecided = first.class == Class::Undecided;
         for same in answered.chunk_by(|one, next| undecided || one.due == next.due) {
             recording.responded(operation, now.saturating_sub(flight.due(&same[0])), same.len() as u64);
