@@ -28,9 +28,10 @@ impl HaProxy {
 
     fn try_start(servers: &[&[String]]) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
+        // Without a timeout of its own, a check fails after its interval, and its failure ends all sessions: a stall of 100 ms would.
         let mut configuration =
-            "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 1s\n  timeout client 60s\n  \
-                                 timeout server 60s\n"
+            "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 10s\n  timeout check 10s\n  \
+                                 timeout client 60s\n  timeout server 60s\n"
                 .to_owned();
         let listeners = servers.iter().map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         let listeners: Vec<_> = listeners.collect();

@@ -17,6 +17,9 @@ use crate::processes::{die_with_parent, signal};
 /// More than a busy machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The time after which the nodes of a cluster are introduced to each other again.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(3);
+
 /// These ports, and those of cluster buses 10,000 above, are below the kernel's ephemeral ports: no connection takes the port of a server
 /// that restarts.
 const PORTS: Range<u16> = 12_000..22_000;
@@ -248,45 +251,49 @@ impl RedisCluster {
 
     /// Forms a cluster of servers that run with `--cluster-enabled yes`, and divides the slots among them.
     pub fn form(nodes: Vec<RedisServer>) -> Self {
-        let (primaries, port) = (nodes.len(), nodes[0].port.to_string());
+        let primaries = nodes.len();
         for (index, node) in nodes.iter().enumerate() {
             let slots = part(index, primaries);
             let (first, last) = (slots.start.to_string(), (slots.end - 1).to_string());
             let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
             // Without distinct epochs, two nodes might both claim the first one.
             let _: () = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
-            if index > 0 {
-                let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
-            }
         }
         let cluster = Self { nodes, primaries };
-        cluster.wait_for_nodes();
+        cluster.introduce();
         cluster
     }
 
-    /// Waits until all nodes know each other, and the cluster state is ok.
-    fn wait_for_nodes(&self) {
-        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+    /// Introduces the nodes to each other until all know all, and the cluster state is ok. A node drops an introduction that another has not
+    /// answered within its timeout, which happens on a busy machine.
+    fn introduce(&self) {
+        // A node that is introduced again is listed a second time during its handshake.
         let knows_all = |node: &RedisServer| {
-            let info: String = node.ask(&["CLUSTER", "INFO"]);
-            info.contains("cluster_state:ok") && info.contains(&known)
+            let nodes: String = node.ask(&["CLUSTER", "NODES"]);
+            let known = nodes.lines().filter(|line| !line.contains("handshake")).count();
+            known == self.nodes.len() && node.ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
         };
-        wait_until("all nodes have found each other", || self.nodes.iter().all(knows_all));
+        let port = self.nodes[0].port.to_string();
+        let mut introduced: Option<Instant> = None;
+        wait_until("all nodes have found each other", || {
+            if introduced.is_none_or(|at| at.elapsed() > INTRODUCED_WITHIN) {
+                self.nodes[1..].iter().for_each(|node| node.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]));
+                introduced = Some(Instant::now());
+            }
+            self.nodes.iter().all(knows_all)
+        });
     }
 
     /// Adds a replica of node `primary` and waits until it follows it.
     pub fn add_replica(&mut self, primary: usize) {
         let replica = RedisServer::start(&HASTY.split(' ').collect::<Vec<_>>());
-        let id: String = self.nodes[primary].ask(&["CLUSTER", "MYID"]);
-        let port = self.nodes[primary].port.to_string();
-        let _: () = replica.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
-        let followed =
-            || redis::cmd("CLUSTER").arg("REPLICATE").arg(&id).query::<()>(&mut replica.connection()).is_ok();
-        wait_until("the replica knows its primary", followed);
+        self.nodes.push(replica);
+        self.introduce();
+        let (id, replica): (String, _) =
+            (self.nodes[primary].ask(&["CLUSTER", "MYID"]), &self.nodes[self.nodes.len() - 1]);
+        replica.ask::<()>(&["CLUSTER", "REPLICATE", &id]);
         let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
         wait_until("the replica is in step", in_step);
-        self.nodes.push(replica);
-        self.wait_for_nodes();
     }
 
     /// Adds a primary with the arguments of the others and without slots.
@@ -295,9 +302,8 @@ impl RedisCluster {
         let added = RedisServer::start(&arguments);
         // The highest, so that no other node takes back a slot that this one was given.
         let _: () = added.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(self.nodes.len() + 1).to_string()]);
-        let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
         self.nodes.push(added);
-        self.wait_for_nodes();
+        self.introduce();
     }
 
     /// Executions of `command` on all nodes together.
