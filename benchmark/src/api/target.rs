@@ -148,7 +148,7 @@ pub struct AuthSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretRef {
-    /// Name of the Secret, in the benchmark's namespace.
+    /// Name of the Secret in this namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
     /// Key of the user name. Not set by default: the default user.
@@ -189,7 +189,7 @@ pub struct TlsSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthoritySecretRef {
-    /// Name of the Secret, in the benchmark's namespace.
+    /// Name of the Secret in this namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
     /// Key of one or more certificates in PEM. Default `ca.crt`.
@@ -203,7 +203,7 @@ pub struct AuthoritySecretRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateSecretRef {
-    /// Name of the Secret, in the benchmark's namespace.
+    /// Name of the Secret in this namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
 }

@@ -69,7 +69,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let bound = load::check_bound(&spec.load, &mut problems);
     let measurement = measurement::check(&spec.measurement, &mut problems);
     let connection_lifetime = lifetime::check(spec, &mut problems);
-    let chosen = client::check(spec, &mut problems);
+    let chosen = client::chosen(spec, &mut problems);
     let percentiles = measurement::percentiles(&spec.measurement, &mut problems);
     let shards = check_shards(&spec.shards, &spec.safety.unattended, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
@@ -322,35 +322,17 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Prob
     load::check_settling(spec, problems);
     load::check_connect_rate(spec, problems);
     load::check_preload_rate(spec, problems);
-    let in_turns = spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1;
     keys::check_per_connection(spec, problems);
-    let partitioned =
-        |keys: &KeysSpec| keys.pattern.kind == KeyPatternType::Partitioned && !keys.pattern.per_connection;
-    let turns = |field: &str| {
-        let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to Sequential, \
-                       perConnection to true, or mix to Random";
-        Problem::new(format!("spec.workload.{field}.pattern.type"), "Partitioned", message)
-    };
-    problems.extend((in_turns && partitioned(&spec.workload.keys)).then(|| turns("keys")));
     // The rules check `workload.keys`, but not what an operation's keys take from it.
     for (index, operation) in spec.workload.operations.iter().enumerate() {
-        if spec.load.nodes_per_shard.is_some() && operation.command.contains("__sequence__") {
-            let message = "contains __sequence__, which load.nodesPerShard does not number from 0: remove one of them";
-            problems.push(Problem::new(
-                format!("spec.workload.operations[{index}].command"),
-                &operation.command,
-                message,
-            ));
-        }
         let Some(keys) = operation.keys.as_ref().map(|own| own.over(&spec.workload.keys)) else { continue };
-        let field = format!("operations[{index}].keys");
-        if partitioned(&keys) {
-            problems.extend(in_turns.then(|| turns(&field)));
-            let message = (keys.count < shards).then(|| rules::each_shard(keys.count, shards));
-            problems.extend(message.map(|text| Problem::new(format!("spec.workload.{field}.count"), "", text)));
+        let field = format!("spec.workload.operations[{index}].keys");
+        let is_partitioned = keys.pattern.kind == KeyPatternType::Partitioned && !keys.pattern.per_connection;
+        if is_partitioned && keys.count < shards {
+            problems.push(Problem::new(format!("{field}.count"), "", rules::each_shard(keys.count, shards)));
         }
         if spec.cleanup.keys == CleanupKeys::DeletePrefix && keys.prefix.is_empty() {
-            problems.push(Problem::new(format!("spec.workload.{field}.prefix"), "\"\"", NO_PREFIX));
+            problems.push(Problem::new(format!("{field}.prefix"), "\"\"", NO_PREFIX));
         }
     }
     load::check_amount(spec, bound, problems);

@@ -191,8 +191,8 @@ impl Conductor {
             (shard.standing, shard.absence) = (Standing::Absent, Some(REPLACED.to_owned()));
         }
         if self.attempt > 0 && state.is_some_and(|state| shard.accepted(state, self.attempt)) {
-            let recorded = self.config.resume.filter(|record| record.attempt == self.attempt);
-            let recorded = recorded.map(|record| record.start_at_unix_nanoseconds);
+            let record = self.config.resume.filter(|record| record.attempt == self.attempt);
+            let recorded = record.map(|record| record.start_at_unix_nanoseconds);
             self.start_at_unix_nanoseconds = self.start_at_unix_nanoseconds.or(recorded);
             if self.start_at_unix_nanoseconds.is_some() {
                 shard.standing = Standing::Running;

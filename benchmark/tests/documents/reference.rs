@@ -127,11 +127,19 @@ fn add_rules(schema: &Value, path: &str, rules: &mut Vec<Rule>) {
     }
 }
 
-/// The text of CEL like `'is %s'.format([self.a])`, with dots for the values.
+/// The text of CEL like `'is %s'.format([self.a])`, with dots for the values, or with all of them if they are parts of a list like
+/// `self.a > 0 ? ' a' : ''`.
 fn formatted(expression: &Value) -> String {
     let expression = expression.as_str().unwrap_or_default().trim_start_matches('\'');
-    let text = expression.split("'.format(").next().unwrap_or_default();
-    text.replace("\\'", "'").replace("%s", "...")
+    let (text, values) = expression.split_once("'.format(").unwrap_or((expression, ""));
+    let parts =
+        values.split(" ? ' ").skip(1).filter_map(|rest| Some(rest.split_once("' : ''")?.0.trim_matches(['[', ']'])));
+    let parts: Vec<&str> = parts.collect();
+    let text = text.replace("\\'", "'");
+    match parts.len() {
+        0 => text.replace("%s", "..."),
+        count => text.replace(&"%s".repeat(count), &format!(" {}", parts.join(", "))),
+    }
 }
 
 fn list<'a>(rules: impl Iterator<Item = &'a Rule>) -> String {

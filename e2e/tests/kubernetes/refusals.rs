@@ -68,10 +68,11 @@ fn each_rule_refuses_what_breaks_it_and_nothing_else() {
         };
         for case in CASES.lines().filter(|line| line.contains(" | ")) {
             let parts: Vec<&str> = case.split(" | ").collect();
-            let [field, breaks, keeps] = parts[..] else { anyhow::bail!("{case}") };
+            let [field, breaks, keeps, ref text @ ..] = parts[..] else { anyhow::bail!("{case}") };
             let refusal = refused(&namespace, &object(breaks)?).await?.context("it was accepted").context(case)?;
             let paths: String = refusal.chars().filter(|letter| !letter.is_ascii_digit()).collect();
             ensure!(paths.contains(&format!("{field}: Invalid value: ")), "{case}: {refusal}");
+            ensure!(text.iter().all(|part| refusal.contains(part)), "{case}: {refusal}");
             // Printed instead of a message that cannot be evaluated.
             ensure!(!refusal.contains("failed rule"), "{case}: {refusal}");
             let refusal = refused(&namespace, &object(keeps)?).await?;

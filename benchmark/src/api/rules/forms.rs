@@ -31,3 +31,12 @@ pub(super) fn split(unless: &str, field: &'static str) -> Rule {
     let condition = format!("{unless}{count} >= self.shards.count");
     Rule::new(SPEC, field, condition, each_shard("%s", "%s")).showing([&count, "self.shards.count"])
 }
+
+/// Refuses features, each with the CEL of its use, where `given` is true of the spec. The message lists those in use, in brackets, between
+/// `what`, such as "does not support", and `fix`. One rule for all of them, because the size of a definition is limited.
+pub(super) fn unsupported(field: &str, given: &str, what: &str, features: &[(&str, &str)], fix: &str) -> Rule {
+    let used = features.iter().map(|(_, used)| *used).collect::<Vec<_>>().join(" || ");
+    let message = format!("{what}{}: {fix}", "%s".repeat(features.len()));
+    let values = features.iter().map(|(name, used)| format!("{used} ? ' [{name}]' : ''")).collect();
+    Rule { values, ..Rule::new(SPEC, field, format!("!({given}) || !({used})"), message) }
+}

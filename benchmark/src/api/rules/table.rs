@@ -19,6 +19,7 @@ macro_rules! all_rated {
 }
 
 mod caching;
+mod clients;
 mod comparison;
 mod key_file;
 mod load;
@@ -51,7 +52,7 @@ pub(super) fn all() -> Vec<Rule> {
         .chain([per_connection::all(), preload::all(), tags::all(), nodes::all(), key_file::all(), streams::all()])
         .chain([trace::all()])
         .chain(patterns.map(workload::pattern))
-        .chain([sweep::all(), load::clients(), comparison::all(), search::all(), thresholds::all()]);
+        .chain([sweep::all(), clients::all(), comparison::all(), search::all(), thresholds::all()]);
     parts.flatten().collect()
 }
 

@@ -91,16 +91,16 @@ pub struct OperationRepeats {
 pub struct OperationRun {
     /// Successful requests per second.
     pub per_second: u64,
-    /// The mean of response time. Not set if a request had no answer.
+    /// The mean of response time, if every request had an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// The median of response time. Not set if it is unknown.
+    /// The median of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
-    /// The 99th percentile of response time. Not set if it is unknown.
+    /// The 99th percentile of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
-    /// The 99.9th percentile of response time. Not set if it is unknown.
+    /// The 99.9th percentile of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
 }
@@ -135,7 +135,7 @@ pub struct LatencySpread {
     pub median_nanoseconds: u64,
     /// The standard deviation between trials, with divisor n - 1.
     pub standard_deviation_nanoseconds: u64,
-    /// The lower end of the 95 % confidence interval of the true mean (Student's t), at least 0.
+    /// The lower end of the 95 % confidence interval of the mean (Student's t).
     pub low_nanoseconds: u64,
     /// The upper end of the 95 % confidence interval.
     pub high_nanoseconds: u64,
@@ -155,7 +155,7 @@ pub struct ShareSpread {
     pub median_millionths: u64,
     /// The standard deviation between trials, with divisor n - 1.
     pub standard_deviation_millionths: u64,
-    /// The lower end of the 95 % confidence interval of the true mean (Student's t), at least 0.
+    /// The lower end of the 95 % confidence interval of the mean (Student's t).
     pub low_millionths: u64,
     /// The upper end of the 95 % confidence interval.
     pub high_millionths: u64,

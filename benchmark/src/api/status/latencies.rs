@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// The mean. Not set if a request had no answer or took more than 600 s.
+    /// The mean, if every request was answered within 600 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// The 50th percentile, the median.
+    /// The median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
     /// The 90th percentile.
@@ -32,7 +32,7 @@ pub struct Latencies {
     /// The maximum over answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nanoseconds: Option<u64>,
-    /// Those of `measurement.percentiles`, with precision. Only in the full result if the status would be too long.
+    /// Those of `measurement.percentiles`. A long status lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub percentiles: Vec<Percentile>,
@@ -45,19 +45,19 @@ pub struct Percentile {
     /// The percentile, such as `99.9`.
     #[schemars(length(max = 8))]
     pub percentile: String,
-    /// The value: this percentage of the requests took at most this long. Not set if it is unknown.
+    /// Its value, if known: this share of the requests took at most this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
-    /// The lower end of the 95 % confidence interval for independent requests. Trials differ by more: see `repeats`.
+    /// The lower end of its 95 % confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_nanoseconds: Option<u64>,
-    /// Its upper end. Not set if it is among requests without an answer.
+    /// Its upper end, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_nanoseconds: Option<u64>,
-    /// Its lower bound if it is unknown: too many requests had no answer or took more than 600 s.
+    /// Its lower bound, if it is unknown because of unanswered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,
-    /// The number of requests that it needs if it is unknown: there were fewer.
+    /// The requests that it needs, if there were fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
 }

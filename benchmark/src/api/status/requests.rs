@@ -15,16 +15,15 @@ pub struct Requests {
     pub succeeded: u64,
     /// Requests that ended in an error of any kind.
     pub errors: u64,
-    /// Requests that were never sent. All but `unsentNotConnected` and `unsentAtEnd` waited longer than `unsentAfter` for room in a
-    /// connection's pipeline.
+    /// Requests that were never sent, such as those that waited longer than `unsentAfter` for room in a pipeline.
     pub unsent: u64,
-    /// Unsent requests that waited longer than `unsentAfter` without a connection to their server.
+    /// Unsent requests that waited longer than `unsentAfter` for a connection to their server.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unsent_not_connected: u64,
-    /// Unsent requests that had waited for less than `unsentAfter` when the load ended.
+    /// Unsent requests that had waited for less than `unsentAfter` at the end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unsent_at_end: u64,
-    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
+    /// Requests without a reply at an abort, or at the last contact with a lost shard.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
     /// Requests that a lost shard would have sent after the last contact.
@@ -37,14 +36,13 @@ pub struct Requests {
     pub late: u64,
     /// Requests that the cluster redirected at least once.
     pub redirected: u64,
-    /// Redirects received. Each is a command that one node refused and the next one got.
+    /// Redirects received: commands that one node refused.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redirect_hops: u64,
-    /// TRYAGAIN, CLUSTERDOWN and LOADING replies. Each is followed by a pause and a resend. Once the pauses add up to the request's
-    /// timeout, the request is an error of that kind.
+    /// TRYAGAIN, CLUSTERDOWN and LOADING replies, each followed by a pause and a resend until the request's timeout.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deferral_hops: u64,
-    /// CLUSTERDOWN replies in `deferralHops`. TRYAGAIN is the rest beside this and `loadingHops`.
+    /// CLUSTERDOWN replies in `deferralHops`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cluster_down_hops: u64,
     /// LOADING replies in `deferralHops`.
@@ -53,13 +51,13 @@ pub struct Requests {
     /// Commands in successful transactions, without MULTI, EXEC and WAIT.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub commands: u64,
-    /// Successes with fewer replicas than `workload.wait.replicas` after `workload.wait.timeout`.
+    /// Successes with fewer replicas than `workload.wait.replicas`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub under_replicated: u64,
-    /// Keys written after a read missed them. Not counted as requests.
+    /// Keys written after a read missed them, beside requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fills: u64,
-    /// Failed writes of keys that a read missed. Not counted as requests.
+    /// Failed writes of keys that a read missed, beside requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fill_errors: u64,
     /// Successes after more than 600 s, which no histogram holds.
@@ -79,7 +77,7 @@ pub struct TrialRequests {
     pub errors: u64,
     /// Requests that were never sent.
     pub unsent: u64,
-    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
+    /// Requests without a reply at an abort, or at the last contact with a lost shard.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
     /// Requests that a lost shard would have sent after the last contact.

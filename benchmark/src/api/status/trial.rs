@@ -72,19 +72,19 @@ pub struct TrialLine {
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved_per_second: Option<u64>,
-    /// The mean of response time. Not set if a request had no answer.
+    /// The mean of response time, if every request had an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// The median of response time. Not set if it is unknown.
+    /// The median of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
-    /// The 99th percentile of response time. Not set if it is unknown.
+    /// The 99th percentile of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
     /// The number of thresholds that did not hold in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_thresholds: u64,
-    /// The 99.9th percentile of response time. Not set if it is unknown.
+    /// The 99.9th percentile of response time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
     /// Processor time of the shards per request. Only with `load.clients`.

@@ -36,18 +36,6 @@ pub(super) fn check(
                        add one, such as GET __key__";
         problems.push(Problem::new("spec.workload.caching", "", message));
     }
-    for (at, prefix) in prefixes.iter().enumerate() {
-        if let Some(other) =
-            prefixes.iter().enumerate().find(|(place, other)| *place != at && prefix.starts_with(*other))
-        {
-            let message = format!("begins with another, {:?}, which servers refuse: remove one of the two", other.1);
-            problems.push(Problem::new(
-                format!("spec.workload.caching.prefixes[{at}]"),
-                format!("{prefix:?}"),
-                message,
-            ));
-        }
-    }
     let connections = u64::from(spec.load.connections).div_ceil(u64::from(spec.shards.count.max(1)));
     let keys = operations.iter().filter_map(|operation| operation.keys.as_ref().map(|keys| keys.count));
     let keys = keys.chain([spec.workload.keys.count]).max().unwrap_or_default();

@@ -46,10 +46,7 @@ fn sequences_are_those_of_all_nodes() {
     assert_eq!(of_some("SET __key__ __data__"), [""; 0]);
     let problems = of_some("SET __key__ __sequence__");
     let [problem] = problems.as_slice() else { panic!("{problems:?}") };
-    assert!(
-        problem.starts_with("spec.workload.operations[0].command: ") && problem.contains("nodesPerShard"),
-        "{problem}"
-    );
+    assert!(problem.starts_with("spec.load.nodesPerShard: ") && problem.contains(" [__sequence__]: "), "{problem}");
 }
 
 #[test]
@@ -171,7 +168,7 @@ fn a_mix_in_turns_has_no_parts_of_shards() {
     assert!(validate(&with(&per_connection).spec, "cart").is_ok());
     let found = problems(&spec("Partitioned"));
     assert!(
-        found[0].starts_with("spec.workload.keys.pattern.type: Partitioned: is not supported with workload.mix Ratio"),
+        found[0].starts_with("spec.workload.keys.pattern.type: Partitioned is not supported with workload.mix Ratio"),
         "{found:?}"
     );
 }

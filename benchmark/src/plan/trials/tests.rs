@@ -136,7 +136,7 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
     let mut preloaded = benchmark(&json!({"preset": ["set"]}), &open_loop());
     preloaded.spec.preload.mode = api::workload::PreloadMode::Always;
     let found = compile(&preloaded.spec, "sample").unwrap_err();
-    assert_eq!(found[0].field, "spec.preload.mode");
+    assert_eq!(found[0].field, "spec.workload.preset");
 }
 
 #[test]

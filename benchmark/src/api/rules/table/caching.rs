@@ -1,20 +1,22 @@
 //! Rules of `workload.caching`.
 
+use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
 pub(super) fn all() -> Vec<Rule> {
-    let unsupported = [
-        ("transaction.size", "self.workload.transaction.size == 0", "0"),
-        ("wait.replicas", "self.workload.wait.replicas == 0", "0"),
+    let features = [
+        ("workload.transaction.size", "self.workload.transaction.size > 0"),
+        ("workload.wait.replicas", "self.workload.wait.replicas > 0"),
+        // Hits are not sent, so they fill no batch.
+        ("load.pipelineMode Batch", "self.load.pipelineMode == 'Batch'"),
     ];
-    let unsupported = unsupported.map(|(field, is_unset, unset)| {
-        Rule::new(
-            SPEC,
-            format!("workload.{field}"),
-            format!("!has(self.workload.caching) || {is_unset}"),
-            format!("is not supported with workload.caching: set it to {unset}, or remove caching"),
-        )
-    });
+    let all = unsupported(
+        "workload.caching",
+        "has(self.workload.caching)",
+        "does not support",
+        &features,
+        "change these, or remove it",
+    );
     let others = [
         Rule::new(
             SPEC,
@@ -24,17 +26,19 @@ pub(super) fn all() -> Vec<Rule> {
         )
         .showing(["self.targets.filter(target, target.protocol != 'RESP3')[0].name"]),
         Rule::new(
-            SPEC,
-            "load.pipelineMode",
-            "!has(self.workload.caching) || self.load.pipelineMode != 'Batch'",
-            "Batch is not supported with workload.caching, whose hits are not sent: set Window, or remove caching",
-        ),
-        Rule::new(
             "spec.workload.caching",
             "prefixes",
             "self.type == 'Broadcast' || !has(self.prefixes) || self.prefixes.size() == 0",
             "are only valid for type Broadcast: remove them, or set type to Broadcast",
         ),
+        Rule::new(
+            "spec.workload.caching",
+            "prefixes",
+            "!has(self.prefixes) || self.prefixes.all(prefix, self.prefixes.exists_one(other, prefix.startsWith(other)))",
+            "have one that begins with another, %s, which servers refuse: remove one of the two",
+        )
+        .showing(["self.prefixes.filter(other, \
+                   self.prefixes.exists(prefix, prefix != other && prefix.startsWith(other)))[0]"]),
     ];
-    unsupported.into_iter().chain(others).collect()
+    [all].into_iter().chain(others).collect()
 }

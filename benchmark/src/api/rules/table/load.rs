@@ -1,6 +1,6 @@
-//! Rules of `load`: its loops, its length and its clients.
+//! Rules of `load`: its loops and its length.
 
-use super::super::forms::{split, union};
+use super::super::forms::{split, unsupported};
 use super::super::rule::{Rule, SPEC};
 
 const LOAD: &str = "spec.load";
@@ -92,24 +92,17 @@ fn closed_loop() -> Vec<Rule> {
             "is %s, and must be at most connections x pipeline, which is %s: more are never in flight; raise one of the two",
         )
         .showing(["self.closedLoop.concurrency", "self.connections * self.pipeline"]),
-        Rule::new(
-            LOAD,
-            "pipelineMode",
-            "self.pipelineMode != 'Batch' || self.type == 'ClosedLoop'",
-            "Batch is only valid for type ClosedLoop, because an open loop sends requests when they are due: set Window",
-        ),
-        Rule::new(
-            LOAD,
-            "pipelineMode",
-            "self.pipelineMode != 'Batch' || !has(self.closedLoop) || !has(self.closedLoop.concurrency)",
-            "Batch is not supported with closedLoop.concurrency: remove one of them, or set Window",
-        ),
-        Rule::new(
-            SPEC,
+        // An open loop sends requests when they are due, callers one at a time, and in a Cluster or Pool the request selects its connection.
+        unsupported(
             "load.pipelineMode",
-            "self.load.pipelineMode != 'Batch' || self.targets.all(target, !(target.type in ['Cluster', 'Pool']))",
-            "Batch is only valid for type Standalone or Sentinel, because in a Cluster or Pool the request selects its \
-             connection: set Window",
+            "self.load.pipelineMode == 'Batch'",
+            "Batch does not support",
+            &[
+                ("load.type OpenLoop", "self.load.type == 'OpenLoop'"),
+                ("load.closedLoop.concurrency", "has(self.load.closedLoop) && has(self.load.closedLoop.concurrency)"),
+                ("targets.type Cluster or Pool", "self.targets.exists(target, target.type in ['Cluster', 'Pool'])"),
+            ],
+            "change these, or set Window",
         ),
     ]
 }
@@ -148,21 +141,4 @@ fn length() -> Vec<Rule> {
              ByTime",
         ),
     ]
-}
-
-pub(super) fn clients() -> Vec<Rule> {
-    let at = "spec.load.clients.[]";
-    let members: [(&str, &[&str], &str); 3] = [
-        ("redisRs", &["RedisRs"], ""),
-        ("smartBatching", &["SmartBatching"], ""),
-        ("driver", &["Driver"], "driver: go-redis"),
-    ];
-    let mut rules = union(at, "type", &members);
-    rules.push(Rule::new(
-        at,
-        "pool.sharing",
-        "self.pool.type == 'RoundRobin' || self.pool.sharing == 'Shared'",
-        "is only valid for pool.type RoundRobin, because other pools are always exclusive: remove it",
-    ));
-    rules
 }

@@ -1,44 +1,30 @@
 //! Rules of `perConnection` in key patterns. What an operation's keys take from those of the workload is checked in `api/validate/keys.rs`.
 
 use super::super::super::keys;
+use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
-/// No pattern has it.
-macro_rules! unset {
-    () => {
-        "!(self.workload.keys.pattern.perConnection || has(self.workload.operations) && \
-         self.workload.operations.exists(operation, has(operation.keys) && has(operation.keys.pattern) && \
-         operation.keys.pattern.perConnection))"
-    };
-}
-
-const FIELD: &str = "workload.keys.pattern.perConnection";
+/// CEL: some pattern has it.
+const SET: &str = "self.workload.keys.pattern.perConnection || has(self.workload.operations) && \
+                   self.workload.operations.exists(operation, has(operation.keys) && has(operation.keys.pattern) && \
+                   operation.keys.pattern.perConnection)";
 
 pub(super) fn all() -> Vec<Rule> {
+    // The schedule, the key or the check selects the connection.
+    let features = [
+        ("load.type OpenLoop", "self.load.type == 'OpenLoop'"),
+        ("load.closedLoop.concurrency", "has(self.load.closedLoop) && has(self.load.closedLoop.concurrency)"),
+        ("targets.type Cluster or Pool", "self.targets.exists(target, target.type in ['Cluster', 'Pool'])"),
+        ("verify.mode != None", "self.verify.mode != 'None'"),
+        ("workload.caching", "has(self.workload.caching)"),
+    ];
     vec![
-        Rule::new(
-            SPEC,
-            FIELD,
-            concat!(
-                unset!(),
-                " || self.load.type == 'ClosedLoop' && !(has(self.load.closedLoop) && has(self.load.closedLoop.concurrency))"
-            ),
-            "requires load.type ClosedLoop without closedLoop.concurrency, where connections select their requests: set it, or \
-             remove perConnection",
-        ),
-        Rule::new(
-            SPEC,
-            FIELD,
-            concat!(unset!(), " || self.targets.all(target, target.type in ['Standalone', 'Sentinel'])"),
-            "is only valid for targets of type Standalone or Sentinel, because in a Cluster or Pool the key selects the \
-             connection: remove it",
-        ),
-        Rule::new(
-            SPEC,
-            FIELD,
-            concat!(unset!(), " || self.verify.mode == 'None' && !has(self.workload.caching)"),
-            "is not supported with verify or workload.caching, which assign requests to connections: remove perConnection, or set \
-             verify.mode to None and remove caching",
+        unsupported(
+            "workload.keys.pattern.perConnection",
+            SET,
+            "makes connections select their requests, and does not support",
+            &features,
+            "change these, or remove perConnection",
         ),
         Rule::new(
             SPEC,

@@ -1,6 +1,6 @@
 //! Rules of `preload.data`.
 
-use super::super::rule::{Rule, SPEC};
+use super::super::rule::Rule;
 
 pub(super) fn all() -> Vec<Rule> {
     vec![
@@ -11,17 +11,5 @@ pub(super) fn all() -> Vec<Rule> {
             "is %s, and must be 1 for type String: remove it, or set type to List",
         )
         .showing(["self.elements"]),
-        Rule::new(
-            SPEC,
-            "preload.data",
-            concat!("!", filled!("self.preload.data"), " || self.verify.mode == 'None'"),
-            "must be empty with verify, which compares replies with the load's own writes: remove it, or set verify.mode to None",
-        ),
-        Rule::new(
-            SPEC,
-            "preload.data",
-            concat!("!", filled!("self.preload.data"), " || !", filled!("self.workload.preset")),
-            "must be empty with workload.preset, which preloads what each of its trials needs",
-        ),
     ]
 }

@@ -1,5 +1,6 @@
 //! Rules of operations with a rate of their own, and of the mixes of stages.
 
+use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
 /// Some operation has a rate of its own.
@@ -10,28 +11,31 @@ macro_rules! some_rated {
 }
 
 pub(super) fn all() -> Vec<Rule> {
-    let by_number = ["load.requests", "load.requestsPerConnection"].map(|field| {
-        Rule::new(
-            SPEC,
-            field,
-            format!("!has(self.{field}) || !{}", some_rated!()),
-            "must not be set with operations that have a rate, whose numbers of requests follow from the length of the load: set \
-             load.duration instead",
-        )
-    });
+    let by_number = [
+        ("load.requests", "has(self.load.requests)"),
+        ("load.requestsPerConnection", "has(self.load.requestsPerConnection)"),
+    ];
     let of_a_mix = [
-        ("load.openLoop.rate", "!has(self.load.openLoop) || !has(self.load.openLoop.rate)"),
-        ("load.stages", concat!("!", filled!("self.load.stages"))),
-        ("search", "!has(self.search)"),
-    ]
-    .map(|(field, is_unset)| {
-        Rule::new(
-            SPEC,
-            field,
-            format!("{is_unset} || !{}", all_rated!()),
-            "sets the rate of the operations without a rate of their own, and each has one: remove one of them",
-        )
-    });
+        ("load.openLoop.rate", "has(self.load.openLoop) && has(self.load.openLoop.rate)"),
+        ("load.stages", filled!("self.load.stages")),
+        ("search", "has(self.search)"),
+    ];
+    let lists = [
+        unsupported(
+            "workload.operations",
+            some_rated!(),
+            "have an entry with rate, whose number of requests follows from the length of the load, and do not support",
+            &by_number,
+            "set load.duration instead",
+        ),
+        unsupported(
+            "workload.operations",
+            all_rated!(),
+            "each have a rate of their own, and leave no operation for",
+            &of_a_mix,
+            "remove these, or a rate",
+        ),
+    ];
     let others = [
         Rule::new(
             SPEC,
@@ -69,5 +73,5 @@ pub(super) fn all() -> Vec<Rule> {
              instead",
         ),
     ];
-    by_number.into_iter().chain(of_a_mix).chain(others).collect()
+    lists.into_iter().chain(others).collect()
 }

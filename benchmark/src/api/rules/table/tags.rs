@@ -1,7 +1,7 @@
 //! Rules of hash tags. What an operation's keys take from those of the workload is checked in `api/validate/keys.rs`.
 
 use super::super::super::keys;
-use super::super::rule::{Rule, SPEC};
+use super::super::rule::Rule;
 
 const KEYS: &str = "spec.workload.keys";
 
@@ -29,11 +29,5 @@ pub(super) fn all() -> Vec<Rule> {
             "is %s, and must be less than keys.tags.count, which is %s: the other tags take the other requests",
         )
         .showing(["self.tags.hot.count", "self.tags.count"]),
-        Rule::new(
-            SPEC,
-            "workload.keys.tags",
-            "!has(self.workload.keys.tags) || self.verify.mode == 'None'",
-            "is not supported with verify: remove it, or set verify.mode to None",
-        ),
     ]
 }

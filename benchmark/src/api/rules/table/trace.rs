@@ -1,42 +1,33 @@
 //! Rules of `workload.trace`.
 
+use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
 pub(super) fn all() -> Vec<Rule> {
-    let unsupported = [
-        ("workload.mix", "self.workload.mix == 'Random'", "set it to Random"),
-        ("workload.transaction.size", "self.workload.transaction.size == 0", "set it to 0"),
-        ("workload.wait.replicas", "self.workload.wait.replicas == 0", "set it to 0"),
-        ("workload.onMiss", "self.workload.onMiss == 'Ignore'", "set it to Ignore"),
-        ("workload.caching", "!has(self.workload.caching)", "remove it"),
-        ("workload.values.content.type", "self.workload.values.content.type != 'File'", "set it to Random"),
-        ("workload.keys.file", "!has(self.workload.keys.file)", "remove it"),
-        ("verify.mode", "self.verify.mode == 'None'", "set it to None"),
-        ("cleanup.keys", "self.cleanup.keys == 'Keep'", "set it to Keep"),
-        ("load.nodesPerShard", "!has(self.load.nodesPerShard)", "remove it"),
-        ("load.clients", concat!("!", filled!("self.load.clients")), "remove them"),
-        ("load.requests", "!has(self.load.requests)", "set load.duration instead, or remove it"),
+    let features = [
+        ("workload.mix", "self.workload.mix != 'Random'"),
+        ("workload.transaction.size", "self.workload.transaction.size > 0"),
+        ("workload.wait.replicas", "self.workload.wait.replicas > 0"),
+        ("workload.onMiss", "self.workload.onMiss != 'Ignore'"),
+        ("workload.caching", "has(self.workload.caching)"),
+        ("workload.values.content.type File", "self.workload.values.content.type == 'File'"),
+        ("workload.keys.file", "has(self.workload.keys.file)"),
+        ("verify.mode != None", "self.verify.mode != 'None'"),
+        ("cleanup.keys", "self.cleanup.keys != 'Keep'"),
+        ("load.nodesPerShard", "has(self.load.nodesPerShard)"),
+        ("load.clients", filled!("self.load.clients")),
+        ("load.requests", "has(self.load.requests)"),
+        ("load.requestsPerConnection", "has(self.load.requestsPerConnection)"),
+        ("load.pipelineMode", "self.load.pipelineMode != 'Window'"),
         (
-            "load.requestsPerConnection",
-            "!has(self.load.requestsPerConnection)",
-            "set load.duration instead, or remove it",
-        ),
-        ("load.pipelineMode", "self.load.pipelineMode == 'Window'", "set it to Window"),
-        (
-            "load.openLoop.arrival",
-            "!has(self.load.openLoop) || self.load.openLoop.arrival == 'Constant'",
-            "set it to Constant, or set workload.trace.pace for the recorded times",
+            "load.openLoop.arrival, for which there is trace.pace",
+            "has(self.load.openLoop) && self.load.openLoop.arrival != 'Constant'",
         ),
         (
-            "targets",
-            "self.targets.all(target, !has(target.pool) || target.pool.distribution != 'Even')",
-            "set pool.distribution to ByKey",
+            "targets.pool.distribution Even",
+            "self.targets.exists(target, has(target.pool) && target.pool.distribution == 'Even')",
         ),
     ];
-    let unsupported = unsupported.map(|(field, condition, fix)| {
-        let message = format!("is not supported with workload.trace, whose commands keep their order per key: {fix}");
-        Rule::new(SPEC, field, format!("!has(self.workload.trace) || {condition}"), message)
-    });
     let pace = Rule::new(
         SPEC,
         "workload.trace.pace",
@@ -48,5 +39,14 @@ pub(super) fn all() -> Vec<Rule> {
         "requires an open loop without a rate: set load.type to OpenLoop and remove load.openLoop.rate, load.stages and search, \
          or remove it",
     );
-    unsupported.into_iter().chain([pace]).collect()
+    vec![
+        unsupported(
+            "workload.trace",
+            "has(self.workload.trace)",
+            "keeps the order of the commands of each key, and does not support",
+            &features,
+            "remove or change these, or remove it",
+        ),
+        pace,
+    ]
 }

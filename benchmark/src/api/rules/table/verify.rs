@@ -3,6 +3,7 @@
 use redisbench_wire::plan::Verify;
 
 use super::super::super::verify;
+use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
 pub(super) fn all() -> Vec<Rule> {
@@ -19,21 +20,27 @@ pub(super) fn all() -> Vec<Rule> {
         )
         .showing([&bytes])
     });
-    let unsupported = [
-        ("transaction.size", "== 0", "0"),
-        ("wait.replicas", "== 0", "0"),
-        ("onMiss", "== 'Ignore'", "Ignore"),
-        ("mix", "== 'Random'", "Random"),
+    let features = [
+        ("workload.transaction.size", "self.workload.transaction.size > 0"),
+        ("workload.wait.replicas", "self.workload.wait.replicas > 0"),
+        ("workload.onMiss", "self.workload.onMiss != 'Ignore'"),
+        ("workload.mix", "self.workload.mix != 'Random'"),
+        ("workload.keys.file", "has(self.workload.keys.file)"),
+        ("workload.keys.tags", "has(self.workload.keys.tags)"),
+        ("preload.data", filled!("self.preload.data")),
+        // A replica may lag behind.
+        (
+            "targets.cluster.readFrom != Primary",
+            "self.targets.exists(target, has(target.cluster) && target.cluster.readFrom != 'Primary')",
+        ),
     ];
-    let unsupported = unsupported.map(|(field, is_unset, unset)| {
-        Rule::new(
-            SPEC,
-            format!("workload.{field}"),
-            format!("self.verify.mode == 'None' || self.workload.{field} {is_unset}"),
-            format!("is not supported with verify.mode %s: set it to {unset}, or verify.mode to None"),
-        )
-        .showing(["self.verify.mode"])
-    });
+    let of_all = unsupported(
+        "verify.mode",
+        "self.verify.mode != 'None'",
+        "does not support",
+        &features,
+        "change these, or set it to None",
+    );
     let others = [
         Rule::new(
             SPEC,
@@ -47,14 +54,6 @@ pub(super) fn all() -> Vec<Rule> {
             ),
         )
         .showing([&format!("self.workload.values.size.weighted.filter(size, size.bytes < {LEAST})[0].bytes")]),
-        Rule::new(
-            SPEC,
-            "targets",
-            "self.verify.mode == 'None' || \
-             self.targets.all(target, !has(target.cluster) || target.cluster.readFrom == 'Primary')",
-            "cluster.readFrom must be Primary with verify.mode %s, because a replica may lag behind; or set verify.mode to None",
-        )
-        .showing(["self.verify.mode"]),
         Rule::new(
             SPEC,
             "load.pipelineMode",
@@ -75,5 +74,5 @@ pub(super) fn all() -> Vec<Rule> {
         )
         .showing(["self.workload.keys.count", &format!("{MOST} * self.shards.count")]),
     ];
-    too_small.into_iter().chain(unsupported).chain(others).collect()
+    too_small.into_iter().chain([of_all]).chain(others).collect()
 }

@@ -1,7 +1,7 @@
 //! Rules of `workload` and of key patterns.
 
 use super::super::super::keys;
-use super::super::forms::{split, union};
+use super::super::forms::{split, union, unsupported};
 use super::super::rule::{Rule, SPEC};
 
 const WORKLOAD: &str = "spec.workload";
@@ -20,11 +20,17 @@ pub(super) fn all() -> Vec<Rule> {
             ),
             "exactly one of operations, preset and trace must be set, such as preset: [set, get]",
         ),
-        Rule::new(
-            SPEC,
-            "preload.mode",
-            concat!("!", filled!("self.workload.preset"), " || self.preload.mode == 'None'"),
-            "must be None with workload.preset, which preloads what each of its trials needs",
+        // Its tests preload what each needs, and have keys of their own.
+        unsupported(
+            "workload.preset",
+            filled!("self.workload.preset"),
+            "does not support",
+            &[
+                ("preload.mode != None", "self.preload.mode != 'None'"),
+                ("preload.data", filled!("self.preload.data")),
+                ("workload.keys.file", "has(self.workload.keys.file)"),
+            ],
+            "change these, or replace it by operations",
         ),
         Rule::new(
             "spec.workload.keys",
@@ -66,6 +72,17 @@ pub(super) fn all() -> Vec<Rule> {
             "Fill is not supported with workload.transaction, whose replies arrive together: set it to Ignore, or \
              transaction.size to 0",
         ),
+        turns(
+            "keys.pattern.type",
+            "self.keys.pattern.type != 'Partitioned' || self.keys.pattern.perConnection",
+            "Partitioned is",
+        ),
+        turns(
+            "operations",
+            "self.operations.all(operation, !has(operation.keys) || !has(operation.keys.pattern) || \
+             operation.keys.pattern.type != 'Partitioned' || operation.keys.pattern.perConnection)",
+            "have keys.pattern.type Partitioned, which is",
+        ),
         Rule::new(
             "spec.workload.values.content",
             "compressibilityPercent",
@@ -73,6 +90,17 @@ pub(super) fn all() -> Vec<Rule> {
             "is only valid for type Random: remove it, or set type to Random",
         ),
     ]
+}
+
+/// A rule of operations that are sent in turns.
+fn turns(field: &str, condition: &str, what: &str) -> Rule {
+    let condition =
+        format!("self.mix != 'Ratio' || !has(self.operations) || self.operations.size() < 2 || {condition}");
+    let message = format!(
+        "{what} not supported with workload.mix Ratio, where each operation walks all keys: set it to Sequential, perConnection \
+         to true, or mix to Random"
+    );
+    Rule::new(WORKLOAD, field, condition, message)
 }
 
 pub(super) fn pattern(at: &'static str) -> Vec<Rule> {
