@@ -84,7 +84,15 @@ pub fn strip_finished(status: &mut RedisBenchmarkStatus) {
     if let Some(verdict) = &mut status.verdict {
         verdict.reasons = Vec::new();
     }
+    for line in &mut status.trials {
+        line.why = None;
+    }
+    status.trials.shrink_to_fit();
     let Some(result) = &mut status.result else { return };
+    // The metrics of several trials are those of their lines.
+    if !status.trials.is_empty() {
+        (result.operations, result.nodes, result.errors, result.histogram) = Default::default();
+    }
     (result.response_time_of_succeeded, result.send_lateness) = (None, None);
     (result.generator_share, result.stages, result.shards, result.clients) = Default::default();
     for error in &mut result.errors {
