@@ -44,7 +44,7 @@ LINKED := examples charts/redisbench-operator/values.yaml charts/redisbench-oper
 # Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
 # same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
 RELEASE := -p redisbench-operator -p redisbench-loadgen -p redisbench-clients -p kubectl-redisbench -p redisbench-perf -p redisbench-scale
-MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-perf --bin redisbench-floor
+MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-slices --bin redisbench-perf --bin redisbench-floor
 
 include e2e/cluster/cluster.mk
 

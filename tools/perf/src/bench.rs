@@ -31,7 +31,7 @@ pub struct Bench {
     /// Processor for the servers
     #[arg(long, value_name = "CPU", default_value = "1", global = true)]
     pub server_cpu: String,
-    /// Directory with redisbench-loadgen, redisbench-floor and redisbench-drive [default: this program's directory]
+    /// Directory with redisbench-loadgen, redisbench-floor, redisbench-drive and redisbench-slices [default: this program's directory]
     #[arg(long, value_name = "DIR", global = true)]
     programs: Option<PathBuf>,
 }

@@ -112,8 +112,12 @@ impl Table<'_> {
         self.live_snapshots();
     }
 
-    /// Both figures are from the same runs.
+    /// The figures of the delay are from the same runs.
     fn live_snapshots(&mut self) {
+        for (operations, label) in [(1, "1 operation"), (64, "64 operations")] {
+            let name = format!("live snapshots: longest slice, during which a worker sends nothing, {label}");
+            self.row(&name, "µs", Some((LATE_BY_SNAPSHOTS, 50.0)), |bench| longest_slice(bench, operations));
+        }
         let mut both = None;
         for (at, figure, limits) in [(0, "p99.99", Some((LATE_BY_SNAPSHOTS, 50.0))), (1, "longest", None)] {
             let name =
@@ -264,6 +268,16 @@ fn large_values(bench: &Bench, operation: &'static str, mebibytes: u32) -> anyho
 
 /// The most that live snapshots may delay a send, in microseconds.
 const LATE_BY_SNAPSHOTS: f64 = 100.0;
+
+/// A load cannot show this on a machine that delays sends more than snapshots do, so slices are timed without one.
+fn longest_slice(bench: &Bench, operations: u16) -> anyhow::Result<Measured> {
+    let line = format!("redisbench-slices --operations {operations}");
+    let outputs = (0..bench.pairs).map(|_| Ok(bench.run(&line)?.output)).collect::<anyhow::Result<Vec<_>>>()?;
+    let longest = |output: &String| output.strip_prefix("longest slice: ")?.split(' ').next()?.parse().ok();
+    let samples = outputs.iter().map(|output| longest(output).with_context(|| format!("no slice in: {output}")));
+    let detail = outputs.first().map_or("", |output| output.trim()).to_owned();
+    Ok(Measured { samples: samples.collect::<anyhow::Result<_>>()?, detail, floor: None })
+}
 
 /// The delay of requests with ten live snapshots per second beyond that without, in microseconds: p99.99, and the longest. Uses the lowest
 /// figure of many short runs: snapshots delay requests in each of them, the machine in some.
