@@ -57,6 +57,7 @@ test-faults: build ## run all faults of docs/reliability.md on such a cluster, a
 
 faults-steps:
 	cargo test --workspace --test faults -- --test-threads=2
+	$(E2E)/pods-first.sh
 	cargo test --workspace --test kubernetes -- --ignored --test-threads=1
 
 test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one server; writes target/e2e-cluster/beyond-one-host.md; needs what test-e2e needs, tcpdump, tbf

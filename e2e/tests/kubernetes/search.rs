@@ -70,6 +70,7 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
     run_within(LIMIT, |namespace| async move {
         let one_processor = |pod: &mut Value| pod["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
         redis::standalone_with(&namespace, "redis", one_processor).await?;
+        let mut seen = Vec::new();
         for name in ["search", "again"] {
             let object = found(&namespace, name).await?;
             if object["status"]["search"]["limitedBy"] == "Target" {
@@ -82,8 +83,9 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
             // If the limit was not reached, it must not be reported.
             let busy = busiest(&Benchmark::named(&namespace, name), &object).await?;
             ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
+            seen.push(format!("the server was busy for {busy}/10000, {}", object["status"]["search"]));
         }
-        bail!("the server or the shards had no processor for themselves");
+        bail!("the server or the shards had no processor for themselves: {}", seen.join("; "));
     });
 }
 
