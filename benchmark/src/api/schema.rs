@@ -56,9 +56,13 @@ fn check_object(schema: &Value, object: &Map<String, Value>, field: &str, proble
     }
     let Some(properties) = schema["properties"].as_object() else { return };
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if object.get(name).is_none_or(Value::is_null) {
-            problems.push(Problem::new(format!("{field}.{name}"), "", "is required"));
-        }
+        let message = match object.get(name) {
+            // YAML reads several words as null.
+            Some(Value::Null) => "is null, and required: set it, in quotes if it is the text \"Null\"",
+            Some(_) => continue,
+            None => "is required",
+        };
+        problems.push(Problem::new(format!("{field}.{name}"), "", message));
     }
     for (name, value) in object {
         let path = format!("{field}.{name}");

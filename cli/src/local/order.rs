@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use redisbench_benchmark::api::client::ClientType;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, check_drivers};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
@@ -61,6 +62,10 @@ pub fn read(arguments: &LocalArguments, manifest: Manifest) -> Result<Order, Vec
         let message = "is a benchmark on a cluster, which a local run cannot read: run it there, or use two targets \
                        and comparison.baseline";
         return Err(vec![Problem::field("spec.comparison.benchmark", message.to_owned())]);
+    }
+    if arguments.baseline && benchmark.spec.load.clients.iter().any(|client| client.kind != ClientType::Engine) {
+        let message = "is not supported with --baseline, which measures the load generator itself: remove one of them";
+        return Err(vec![Problem::field("spec.load.clients", message.to_owned())]);
     }
     let plan = manifest::compile(&benchmark)?;
     if arguments.baseline && plan.count() > 1 {

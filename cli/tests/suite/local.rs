@@ -224,6 +224,13 @@ fn baseline_tells_what_the_load_generator_can_do() {
 }
 
 #[test]
+fn baseline_measures_no_client_library() {
+    let load = "type: ClosedLoop, duration: 1s, clients: [{name: f, type: Fred}]";
+    let finished = Run::local(&with_secret(ANYWHERE, load, "any"), &["--baseline"]).finish();
+    finished.assert_refused("spec.load.clients: is not supported with --baseline");
+}
+
+#[test]
 fn baseline_of_a_cluster_is_a_cluster() {
     let target = "type: Cluster, endpoints: ['redis:6379']";
     let finished = Run::local(&manifest(target, CLOSED), &["--baseline", "--shards", "1"]).finish();

@@ -143,6 +143,10 @@ fn problems_of_tls() {
         ),
         (json!({"minimumVersion": "TLS11"}), "minimumVersion: TLS11: must be one of TLS12, TLS13"),
         (json!({"clientCertificateSecretRef": {}}), "clientCertificateSecretRef.name: is required"),
+        (
+            json!({"clientCertificateSecretRef": {"name": null}}),
+            "clientCertificateSecretRef.name: is null, and required: set it, in quotes if it is the text \"Null\"",
+        ),
     ] {
         let mut object = manifest();
         object["spec"]["targets"][0]["tls"] = tls;
