@@ -3,7 +3,7 @@
 use std::fmt;
 
 use redisbench_benchmark::api::Validated;
-use redisbench_wire::plan::{Distribution, Tls, Topology, Transport};
+use redisbench_wire::plan::{Distribution, ReadFrom, Tls, Topology, Transport};
 
 use super::authority::Authority;
 use super::error::ThrowawayError;
@@ -60,7 +60,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The servers for the target of `spec`: with replicas for WAIT, failover, and reads from replicas.
+    /// The servers for the target of `spec`: with replicas for WAIT, Sentinel, and reads from replicas.
     ///
     /// # Errors
     /// If they are more than one machine should run.
@@ -79,7 +79,7 @@ impl<'a> Wanted<'a> {
             // The servers of an even pool must hold the same data.
             Topology::Standalone | Topology::Pool => (Shape::Standalone, 0),
             Topology::Sentinel => (Shape::Sentinel, 1),
-            Topology::Cluster => (Shape::Cluster, 1),
+            Topology::Cluster => (Shape::Cluster, u32::from(target.read_from != ReadFrom::Primary)),
         };
         let waited = spec.plan.workload.options.wait.as_ref().map_or(0, |wait| wait.replicas);
         if waited > REPLICAS {

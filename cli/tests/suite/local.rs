@@ -202,6 +202,9 @@ fn cluster_is_broken_down_by_node() {
     assert_eq!(answered, number(&result["requests"]["scheduled"]) - number(&result["requests"]["unsent"]));
     let slots: u64 = nodes.iter().map(|node| number(&node["slots"])).sum();
     assert_eq!(slots, 16384);
+    // Replicas that nothing needs would appear during the load.
+    let topology = &finished.object["status"]["topology"];
+    assert_eq!((number(&topology["replicas"]), &topology["changes"]), (0, &Value::Null), "{topology:#}");
 }
 
 #[test]
