@@ -64,7 +64,7 @@ fn of_types() -> Vec<Rule> {
     rules
 }
 
-/// What depends on whether the target is a Cluster. The default of `redisRs.connection` does.
+/// Rules that depend on whether the target is a Cluster, as the default of `redisRs.connection` does.
 fn of_topologies() -> Vec<Rule> {
     vec![
         Rule::new(
