@@ -13,6 +13,7 @@
 pub mod api_server;
 pub mod counts;
 pub mod documents;
+pub mod evidence;
 pub mod examples;
 pub mod haproxy;
 pub mod hostile;

@@ -62,7 +62,7 @@ fn every_situation() {
     let recordings = setting("RECORD").map(Recordings::of);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let written = setting("WRITE").map(|path| root.join(path));
-    let mut matrix = Matrix::default();
+    let mut matrix = Matrix::begin();
     // In turns, so that changes of the machine's state affect all situations equally.
     for turn in 1..=runs {
         for situation in &situations {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use redisbench_testkit::evidence;
+
 use crate::situation::{Situation, Told};
 
 /// Quantile of the normal distribution for a 95 % interval.
@@ -81,21 +83,35 @@ impl fmt::Display for Run {
 }
 
 /// All runs.
-#[derive(Default)]
-pub struct Matrix(BTreeMap<usize, (&'static str, &'static str, String, Vec<Run>)>);
+pub struct Matrix {
+    /// The date and the machine, when the first run began.
+    measured: String,
+    rows: BTreeMap<usize, (&'static str, &'static str, String, Vec<Run>)>,
+}
 
 impl Matrix {
+    pub fn begin() -> Self {
+        let measured = format!(
+            "Measured by `make verdict` on {}, with programs built without optimisation.\n\n{}- commit: {}\n- redis-server: {}\n",
+            evidence::today(),
+            evidence::machine(),
+            evidence::first_line("git", &["describe", "--always", "--abbrev=12", "--dirty"]),
+            evidence::first_line("redis-server", &["--version"]),
+        );
+        Self { measured, rows: BTreeMap::new() }
+    }
+
     pub fn add(&mut self, situation: &Situation, run: Run) {
-        let row = self.0.values().position(|row| row.0 == situation.expected.name).unwrap_or(self.0.len());
+        let row = self.rows.values().position(|row| row.0 == situation.expected.name).unwrap_or(self.rows.len());
         let expected = &situation.expected;
         let component = expected.component.trim_start_matches('/');
         let called = format!("{} {} {component}", expected.value, expected.limited_by).trim().to_owned();
-        let row = self.0.entry(row).or_insert_with(|| (expected.name, expected.value, called, Vec::new()));
+        let row = self.rows.entry(row).or_insert_with(|| (expected.name, expected.value, called, Vec::new()));
         row.3.push(run);
     }
 
     fn runs(&self) -> impl Iterator<Item = (&'static str, &Run)> {
-        self.0.values().flat_map(|row| row.3.iter().map(|run| (row.1, run)))
+        self.rows.values().flat_map(|row| row.3.iter().map(|run| (row.1, run)))
     }
 
     fn count(&self, wanted: impl Fn(&'static str, &Run) -> bool) -> usize {
@@ -130,10 +146,10 @@ impl fmt::Display for Matrix {
             let (low, high) = wilson(part, whole);
             format!("{part} of {whole} ({:.1} to {:.1} %)", 100.0 * low, 100.0 * high)
         };
-        writeln!(f, "# Verdicts of provoked situations\n")?;
+        writeln!(f, "# Verdicts of provoked situations\n\n{}", self.measured)?;
         writeln!(
             f,
-            "Written by `make verdict`, which makes each situation of `cli/tests/classifier/table.rs` with the built programs and real servers."
+            "Each situation of `cli/tests/classifier/table.rs` is made with the built programs and real servers."
         )?;
         writeln!(
             f,
@@ -168,7 +184,7 @@ impl fmt::Display for Matrix {
             f,
             "\n| situation | must be called | right | undecided | wrong | not made | other verdicts |\n| --- | --- | --- | --- | --- | --- | --- |"
         )?;
-        for (name, _, called, runs) in self.0.values() {
+        for (name, _, called, runs) in self.rows.values() {
             let of = |kind| runs.iter().filter(|run| run.kind == kind).count();
             let made = runs.len() - of(Kind::Unmade);
             let mut otherwise: BTreeMap<&str, usize> = BTreeMap::new();

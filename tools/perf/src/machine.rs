@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use redisbench_testkit::evidence;
+
 use crate::bench::Bench;
 
 /// The machine and the programs, when the measurement began.
@@ -22,26 +24,12 @@ pub const REDIS_SERVER: Tool = ("redis-server", "redis-server --version");
 impl Machine {
     /// Describes this machine and `tools`, and prints it.
     pub fn look(bench: &Bench, tools: &[Tool]) -> anyhow::Result<Self> {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let info = read("/proc/cpuinfo");
-        let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-        let model = model.trim_start_matches([' ', '\t', ':']);
-        let virtual_machine = if info.contains(" hypervisor") { ", a virtual machine" } else { "" };
-        let memory = read("/proc/meminfo");
-        // The first number is the total, in KiB.
-        let gib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0.0) / f64::from(1 << 20);
-        let load: Vec<_> = read("/proc/loadavg").split_whitespace().take(3).map(str::to_owned).collect();
-        let mut facts = format!(
-            "- machine: {processors} x {model}{virtual_machine}, {gib:.0} GiB of memory\n- kernel: {}\n- load before: {}\n",
-            read("/proc/sys/kernel/osrelease").trim(),
-            load.join(" ")
-        );
+        let mut facts = evidence::machine();
         for (name, line) in tools {
             let _ = writeln!(facts, "- {name}: {}", version(bench, line)?);
         }
         println!("{facts}");
-        Ok(Self { date: jiff::Timestamp::now().to_string().chars().take(10).collect(), facts })
+        Ok(Self { date: evidence::today(), facts })
     }
 
     /// The beginning of a document by `make target`.
