@@ -236,6 +236,10 @@ class Parts(unittest.TestCase):
         container = pick(render("metrics.finishedBenchmarks=0"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
         self.assertIn("--metrics-finished-benchmarks=0", container["args"])
 
+    def test_snapshots_per_second(self):
+        container = pick(render("snapshotsPerSecond=5000"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        self.assertIn("--snapshots-per-second=5000", container["args"])
+
     def test_dashboards_are_the_files(self):
         objects = render("dashboards.enabled=true", "dashboards.labels.team=perf")
         maps = [o for o in objects if o["kind"] == "ConfigMap"]
@@ -297,6 +301,7 @@ class Values(unittest.TestCase):
             ("watchNamespaces={Upper}", "/watchNamespaces/0"),
             ("serviceMonitor.interval=soon", "/serviceMonitor/interval"),
             ("metrics.finishedBenchmarks=-1", "/metrics/finishedBenchmarks"),
+            ("snapshotsPerSecond=1999", "/snapshotsPerSecond"),
             ("dashboards.folder=x", "folder"),
             ("masterKey.existingSecret=Not A Name", "/masterKey/existingSecret"),
             ("drivers.Go=r/go:1", "Go"),

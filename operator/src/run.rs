@@ -65,7 +65,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     let client = client::client(config.clone()).map_err(|error| RunError::Client(Box::new(error)))?;
 
     let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
-    let tasks = TaskRegistry::default();
+    let tasks = TaskRegistry::asking(options.snapshots_per_second);
     let metrics = OperatorMetrics::default();
     let stores = scopes.iter().map(Scope::store).collect();
     let exposed =

@@ -191,6 +191,11 @@ pub struct TaskInput {
 }
 
 impl TaskRegistry {
+    /// No tasks yet; together they ask `snapshots` shards per second.
+    pub fn asking(snapshots: u32) -> Self {
+        Self { polled: Arc::new(PolledShards::new(snapshots)), ..Self::default() }
+    }
+
     /// Conducting tasks for a simulation: `dial` provides the calls to shards, `host` wraps every task before it is spawned, and all work
     /// stays on the thread.
     pub fn simulated<C: ShardCalls>(

@@ -26,9 +26,9 @@ pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
     shortest_lead(count(shards)).max(worst_round_trip * 4)
 }
 
-/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`.
-pub fn snapshot_interval(own: usize, all: usize) -> Duration {
-    settling::snapshot_interval(count(own), count(all))
+/// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`, `per_second` of them in a second.
+pub fn snapshot_interval(own: usize, all: usize, per_second: u32) -> Duration {
+    settling::snapshot_interval(count(own), count(all), per_second)
 }
 
 /// Interval of polling shards while they prepare.
@@ -42,8 +42,8 @@ pub fn result_step(shards: usize) -> Duration {
 }
 
 /// Interval of polling a shard that still has requests in flight after the end of the load. At the rate of snapshots.
-pub fn draining_interval(own: usize, all: usize) -> Duration {
-    shared_interval(count(own), count(all)).clamp(Duration::from_millis(200), Duration::from_secs(20))
+pub fn draining_interval(own: usize, all: usize, per_second: u32) -> Duration {
+    shared_interval(count(own), count(all), per_second).clamp(Duration::from_millis(200), Duration::from_secs(20))
 }
 
 /// Time from the start until every request of `plan` has its outcome.
@@ -75,11 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_keep_to_two_thousand_shards_a_second() {
-        let alone = [3, 2000, 5000, 100_000].map(|shards| snapshot_interval(shards, shards));
+    fn snapshots_keep_to_their_rate() {
+        let alone = [3, 2000, 5000, 100_000].map(|shards| snapshot_interval(shards, shards, 2_000));
         assert_eq!(alone, [1_000, 1_000, 2_500, 20_000].map(Duration::from_millis));
-        let among_many = [40, 400, 2000].map(|own| snapshot_interval(own, 40_000));
+        let among_many = [40, 400, 2000].map(|own| snapshot_interval(own, 40_000, 2_000));
         assert_eq!(among_many, [1_000, 4_000, 20_000].map(Duration::from_millis));
+        let faster = [3, 2000, 5000, 20_000].map(|shards| snapshot_interval(shards, shards, 5_000));
+        assert_eq!(faster, [1_000, 1_000, 1_000, 4_000].map(Duration::from_millis));
     }
 
     #[test]
@@ -87,7 +89,7 @@ mod tests {
         let [micros, millis] = [Duration::from_micros, Duration::from_millis];
         assert_eq!([1, 2000, 5000].map(result_step), [micros(1_500), micros(1_500), micros(600)]);
         assert_eq!(
-            [1, 1000, 5000].map(|shards| draining_interval(shards, shards)),
+            [1, 1000, 5000].map(|shards| draining_interval(shards, shards, 2_000)),
             [millis(200), millis(500), millis(2500)]
         );
     }

@@ -53,6 +53,6 @@ pub use config::{
     WallClock,
 };
 pub use driver::conduct;
-pub use polled::PolledShards;
+pub use polled::{PolledShards, SNAPSHOTS_PER_SECOND};
 pub use progress::{ConductProgress, ConductStage, LivePicture, LiveShard, RecentLatency, RecentPart};
 pub use release::release;

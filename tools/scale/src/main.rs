@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use kube::{Client, Config};
+use redisbench_benchmark::conductor::SNAPSHOTS_PER_SECOND;
 use redisbench_loadgen::control::raise_open_files;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -50,6 +51,9 @@ struct Arguments {
     /// The operator's program.
     #[arg(long)]
     operator: PathBuf,
+    /// The operator's option; the page has rows of its default alone.
+    #[arg(long, default_value_t = SNAPSHOTS_PER_SECOND, conflicts_with = "write")]
+    snapshots_per_second: u32,
     /// Directory of the control plane's files.
     #[arg(long, env = "E2E_RUN")]
     plane: PathBuf,
@@ -99,7 +103,8 @@ async fn main() -> Result<()> {
     if arguments.faults.slow_api > 0 {
         kubeconfig = slow::delayed(&kubeconfig, Duration::from_millis(arguments.faults.slow_api)).await?;
     }
-    let operator = RefCell::new(Operator::start(&arguments.operator, &arguments.plane, &kubeconfig)?);
+    let snapshots = arguments.snapshots_per_second;
+    let operator = RefCell::new(Operator::start(&arguments.operator, &arguments.plane, &kubeconfig, snapshots)?);
     let shape = Shape {
         shards: arguments.shards,
         benchmarks: arguments.benchmarks,

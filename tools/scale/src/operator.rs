@@ -30,11 +30,11 @@ pub struct Calls {
 }
 
 impl Operator {
-    /// Starts `program` with `kubeconfig` against the control plane whose files are in `plane`.
+    /// Starts `program` with `kubeconfig` against the control plane whose files are in `plane`. It asks for `snapshots` per second.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(program: &Path, plane: &Path, kubeconfig: &Path) -> Result<Self> {
+    pub fn start(program: &Path, plane: &Path, kubeconfig: &Path, snapshots: u32) -> Result<Self> {
         let key = plane.join("master-key");
         fs::write(&key, [7; 32]).context("failed to write the master key")?;
         let log = File::create(plane.join("logs/operator.log")).context("failed to create the operator's log")?;
@@ -43,6 +43,7 @@ impl Operator {
             .args(["run", "--namespace", "redisbench-system", "--loadgen-image", "loadgen:scale"])
             .args(["--metrics-address", "127.0.0.1:8080", "--pod-name", "operator", "--master-key-file"])
             .arg(key)
+            .args(["--snapshots-per-second", &snapshots.to_string()])
             .env("KUBECONFIG", kubeconfig)
             // As in the chart's Deployment, so that the measured memory is that of an installed operator.
             .env("MALLOC_ARENA_MAX", "2")
