@@ -72,6 +72,9 @@ impl Throwaway {
             let linked = |info: &str| info.contains("master_link_status:up");
             replica.wait_for("the replicas are connected to their primaries", "INFO", linked).await?;
         }
+        if wanted.shape == Shape::Cluster && wanted.replicas > 0 {
+            throwaway.wait_for_health().await?;
+        }
         if wanted.shape == Shape::Sentinel {
             throwaway.watch(wanted).await?;
         }
@@ -163,6 +166,19 @@ impl Throwaway {
         }
         Ok(())
     }
+
+    /// A node takes a replica for healthy only once it has heard from it how far it is. A benchmark that began earlier would list that as
+    /// a change of the cluster. Servers before Redis 7 do not tell.
+    async fn wait_for_health(&self) -> Result<(), ThrowawayError> {
+        for node in &self.nodes {
+            let all = |shards: &str| shards.matches("\"online\"").count() == self.nodes.len();
+            match node.wait_for("all nodes know that the replicas are online", "CLUSTER SHARDS", all).await {
+                Err(ThrowawayError::Command { .. }) => return Ok(()),
+                waited => waited?,
+            }
+        }
+        Ok(())
+    }
 }
 
 async fn start_node(directory: &Path, role: Role, wanted: &Wanted<'_>) -> Result<Node, ThrowawayError> {
@@ -229,6 +245,8 @@ mod tests {
         let info = throwaway.nodes[5].query("CLUSTER INFO", &[]).await.unwrap();
         assert!(info.contains("cluster_slots_ok:16384"), "{info}");
         assert!(info.contains("cluster_size:3"), "{info}");
+        let shards = throwaway.nodes[0].query("CLUSTER SHARDS", &[]).await.unwrap();
+        assert_eq!(shards.matches("\"online\"").count(), 6, "{shards}");
         throwaway.stop().await;
     }
 }

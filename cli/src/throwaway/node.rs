@@ -146,6 +146,12 @@ impl Node {
     }
 }
 
+/// A reply as text: of an array, with all its strings in quotes.
+fn text(reply: redis::Value) -> String {
+    let written = format!("{reply:?}");
+    redis::from_redis_value(reply).unwrap_or(written)
+}
+
 async fn ask(
     connection: ConnectionInfo,
     command: &'static str,
@@ -157,7 +163,7 @@ async fn ask(
         connection.set_write_timeout(Some(ANSWER))?;
         let mut words = command.split(' ');
         let mut command = redis::cmd(words.next().unwrap_or_default());
-        command.arg(words.collect::<Vec<_>>()).arg(arguments).query(&mut connection)
+        command.arg(words.collect::<Vec<_>>()).arg(arguments).query(&mut connection).map(text)
     };
     tokio::task::spawn_blocking(speak).await.map_err(ThrowawayError::Task)
 }
