@@ -16,6 +16,21 @@ pub fn count(value: u64) -> String {
     text
 }
 
+/// `number` of a thing that `noun` names in the singular, such as `1 shard` and `2,000 shards`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = match number {
+        1 => "",
+        _ if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// The verb after a number.
+pub fn are(number: u64) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
 /// Requests per second, such as `2.00M/s`.
 pub fn rate(per_second: u64) -> String {
     scaled(per_second, &[(1, "/s"), (1_000, "k/s"), (1_000_000, "M/s"), (1_000_000_000, "G/s")])
@@ -34,10 +49,10 @@ pub fn change(millionths: u64) -> String {
     format!("{:+.2} %", (millionths as f64 - 1e6) / 1e4)
 }
 
-/// A latency, such as `1.45 ms`.
+/// A latency, such as `1.45 ms`. None at all is `0 s`, because long times use it too.
 pub fn latency(nanoseconds: u64) -> String {
     if nanoseconds == 0 {
-        return "0".to_owned();
+        return "0 s".to_owned();
     }
     scaled(nanoseconds, &[(1, " ns"), (1_000, " µs"), (1_000_000, " ms"), (1_000_000_000, " s")])
 }
@@ -146,11 +161,14 @@ mod tests {
     #[test]
     fn counts_have_groups() {
         assert_eq!([0, 12, 999, 1000, 1_234_567].map(count), ["0", "12", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 2000].map(|number| counted(number, "shard")), ["0 shards", "1 shard", "2,000 shards"]);
+        assert_eq!([counted(1, "search"), counted(2, "search")], ["1 search", "2 searches"]);
+        assert_eq!([0, 1, 2].map(are), ["are", "is", "are"]);
     }
 
     #[test]
     fn three_digits_and_no_thousand() {
-        assert_eq!([7, 999, 1_450_000, 999_499].map(latency), ["7 ns", "999 ns", "1.45 ms", "999 µs"]);
+        assert_eq!([0, 7, 999, 1_450_000, 999_499].map(latency), ["0 s", "7 ns", "999 ns", "1.45 ms", "999 µs"]);
         assert_eq!([999_500, 9_995, 99_950, 99_949].map(latency), ["1.00 ms", "10.0 µs", "100 µs", "99.9 µs"]);
         assert_eq!(latency(600_000_000_000), "600 s");
         assert_eq!(latency(6_000_000_000_000), "6000 s");

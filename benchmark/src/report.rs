@@ -25,7 +25,7 @@ use crate::api::RedisBenchmarkSpec;
 use crate::api::status::TrialStatus;
 pub use finished::Finished;
 pub use measurement::Measurement;
-pub use trials::{without_artifacts, worst};
+pub use trials::{doubtful, without_artifacts, worst};
 
 /// Maximum bytes of a status, as JSON.
 pub const STATUS_BYTES: usize = 64 << 10;

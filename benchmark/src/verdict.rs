@@ -179,10 +179,9 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
         names.push("...".into());
     }
     let message = format!(
-        "{} of {} shards are lost, with their measurements: shard {}; shard {}: {why}; fix the cause and run the \
-         benchmark again",
-        lost.len(),
-        outcome.shards.len(),
+        "{} {} lost, with their measurements: shard {}; shard {}: {why}; fix the cause and run the benchmark again",
+        reason::shards(lost.len(), outcome),
+        human::are(outcome.shards.len() as u64),
         names.join(", "),
         first.shard
     );

@@ -6,7 +6,7 @@ mod output;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use crate::credentials::Confidential;
 use crate::flags::Flags;
@@ -40,7 +40,7 @@ pub struct LocalArguments {
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "baseline")]
     pub evidence: Option<PathBuf>,
     /// Save the full result of every trial in DIR, as NAME-trial-0.json and so on: all histograms, seconds and shards.
-    /// Several trials also have NAME-experiment.json. Fails if DIR already has NAME-trial-0.json or NAME-experiment.json
+    /// Several trials also have NAME-experiment.json. Fails if DIR has results of an earlier run
     #[arg(long, value_name = "DIR", conflicts_with = "baseline")]
     pub output_dir: Option<PathBuf>,
     /// Number of shards; overrides spec.shards.count
@@ -112,9 +112,9 @@ pub struct RunArguments {
 
 /// A finished benchmark: a name on the cluster, or files.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("run").args(["name", "file"]).required(true))]
 pub struct Source {
     /// Name of a finished benchmark on the cluster
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
     pub name: Option<String>,
     /// A saved object, a full result, or a directory of `local --output-dir`; repeatable
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["namespace", "context"])]

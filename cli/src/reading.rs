@@ -2,14 +2,16 @@
 
 #[cfg(feature = "cluster")]
 pub mod cluster;
+mod findings;
 mod kept;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::arguments::Source;
 use crate::manifest::{Problem, documents};
 
+pub use findings::Finding;
 pub use kept::{Reading, ReadingError};
 
 /// The largest document that is written, rounded up.
@@ -58,10 +60,23 @@ pub fn of_files(files: &[PathBuf]) -> Result<Reading, ReadingError> {
 
 /// The results in a directory of `local --output-dir`.
 fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, ReadingError> {
-    let unreadable = |error: std::io::Error| refused(directory, Problem::file(format!("cannot be read: {error}")));
+    let unreadable = |error: io::Error| refused(directory, Problem::file(format!("cannot be read: {error}")));
+    let files = results_in(directory).map_err(unreadable)?;
+    if files.is_empty() {
+        let message = "has no NAME-trial-0.json; name a directory of `local --output-dir`, or a file";
+        return Err(refused(directory, Problem::file(message.to_owned())));
+    }
+    Ok(files)
+}
+
+/// The files of results in `directory`, by name.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn results_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".json"));
         let is_result = |name: &str| {
             let trial = name.rsplit_once("-trial-").is_some_and(|(_, index)| index.parse::<u32>().is_ok());
@@ -70,10 +85,6 @@ fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, ReadingError> {
         if name.is_some_and(is_result) {
             files.push(path);
         }
-    }
-    if files.is_empty() {
-        let message = "has no NAME-trial-0.json; name a directory of `local --output-dir`, or a file";
-        return Err(refused(directory, Problem::file(message.to_owned())));
     }
     files.sort();
     Ok(files)

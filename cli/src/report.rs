@@ -18,24 +18,24 @@ use std::cmp::Reverse;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::api::status::{
-    NodeResult, Phase, ShardOutcome, ShardResult, ThresholdOutcome, TrialResult, Verdict, VerdictValue,
+    NodeResult, Phase, ShardOutcome, ShardResult, ThresholdOutcome, TrialResult, VerdictValue,
 };
-use redisbench_benchmark::human::{self, count, latency, rate};
+use redisbench_benchmark::human::{self, are, count, counted, latency, rate};
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::conditions::{condition, find};
 use redisbench_wire::plan::Topology;
 
 use crate::arguments::ReportArguments;
 use crate::exit::USAGE;
-use crate::reading::{self, Reading, ReadingError};
+use crate::reading::{self, Finding, Reading, ReadingError};
 use crate::render::{self, result, setup, thresholds};
 use error::ReportError;
 
 /// The most bytes of the manifest.
 const MANIFEST: usize = 100_000;
 
-/// The most reasons and errors of which the message is shown.
-const REASONS: usize = 32;
+/// The most findings.
+const FINDINGS: usize = 64;
 
 /// Writes the report of a finished benchmark.
 ///
@@ -134,7 +134,7 @@ fn headline(reading: &Reading, only: Option<&Measurement>) -> Markup {
             p { @if answers.is_empty() { "Nothing was measured." } @else { "The details of the trials are only in their full results." } }
         }
         @if let Some(only) = only { p.answer { (sentence(&only.result)) } }
-        @if let Some(verdict) = judged(reading) {
+        @if let Some(verdict) = reading.verdict() {
             p { (severity(verdict.value)) ". " (advice::meaning(verdict.value)) }
         }
         @if let Some(only) = only { (numbers(&only.result)) }
@@ -171,13 +171,6 @@ fn sentence(result: &TrialResult) -> String {
     )
 }
 
-/// The verdict of the benchmark; of results alone, the worst one.
-fn judged(reading: &Reading) -> Option<&Verdict> {
-    let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
-    let worst = || reading.measurements.iter().map(|one| &one.verdict).max_by_key(|verdict| verdict.value);
-    status.and_then(|status| status.verdict.as_ref()).or_else(worst)
-}
-
 fn numbers(result: &TrialResult) -> Markup {
     let requests = &result.requests;
     let p99 = result.response_time.percentiles.iter().find(|one| one.percentile == "99");
@@ -193,7 +186,7 @@ fn numbers(result: &TrialResult) -> Markup {
                     dd.more { "95 % confidence: " (latency(low)) " to " (latency(high)) }
                 } }
             div { dt { "Errors and unsent" } dd { (human::share(failed, requests.scheduled)) }
-                dd.more { "of " (count(requests.scheduled)) " requests" } }
+                dd.more { "of " (counted(requests.scheduled, "request")) } }
         }
     }
 }
@@ -206,28 +199,33 @@ fn verdict(reading: &Reading, is_several: bool) -> Markup {
         None => reading.measurements.iter().flat_map(|one| one.thresholds.iter().cloned()).collect(),
     };
     let failed = thresholds.iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count();
+    let findings = reading.findings();
     html! {
-        @if let Some(verdict) = judged(reading) {
+        @if let Some(verdict) = reading.verdict() {
             // Of several trials, only a search has a limit.
             @if !is_several || status.is_some_and(|status| status.search.is_some()) {
                 p { "Throughput: " (setup::limited_by(verdict.limited_by, verdict.component.as_deref())) ". "
                     (advice::next(verdict.limited_by)) }
             }
-            @if verdict.reasons.is_empty() { p { "There is no reason to doubt the numbers." } }
+            @if findings.is_empty() { p { "There is no reason to doubt the numbers." } }
             ul.reasons {
-                @for reason in verdict.reasons.iter().take(REASONS) {
+                @for Finding { trials, reason } in findings.iter().take(FINDINGS) {
                     li {
-                        h3 { (severity(reason.severity)) " " (format!("{:?}", reason.reason)) }
+                        h3 { (severity(reason.severity)) " " (format!("{:?}", reason.reason))
+                            @if let Some(trials) = trials { ", " (trials) } }
                         p { (reason.message) }
                         p { strong { "What to do: " } (advice::about(reason.reason)) }
                     }
                 }
             }
+            @if let Some(more @ 1..) = findings.len().checked_sub(FINDINGS).map(|more| more as u64) {
+                p { (counted(more, "more finding")) " " (are(more)) " in the full results." }
+            }
         } @else {
             p { "There is no verdict." }
         }
         @if !thresholds.is_empty() {
-            p { @if failed > 0 { span.bad { "✗ " (failed) " of " (thresholds.len()) " thresholds failed." } }
+            p { @if failed > 0 { span.bad { "✗ " (failed) " of " (counted(thresholds.len() as u64, "threshold")) " failed." } }
                 @else { "No threshold failed." } }
             (table::table(&thresholds::grid(&thresholds)))
         }
@@ -306,7 +304,7 @@ fn health(shown: &Measurement) -> Markup {
                 li { "The busiest worker ran for " (busiest) " % of the time"
                     @if throttled > 0 { ", and a shard was throttled for " (latency(throttled.saturating_mul(1_000_000))) } "." }
             }
-            @if lost > 0 { li { span.bad { "✗ " (count(lost as u64)) " shards are lost." } } }
+            @if lost > 0 { li { span.bad { "✗ " (counted(lost as u64, "shard")) " " (are(lost as u64)) " lost." } } }
             @if let Some((low, high)) = nodes.filter(|_| result.nodes.len() > 1) {
                 li { (count(result.nodes.len() as u64)) " nodes with " (low) " % to " (high) " % of the mean number of requests." }
             }

@@ -12,6 +12,7 @@ use super::intervals::polling_interval;
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
 use super::{Call, CallError, ConductStage, Ending, Endpoint, Failure, Reply, ShardPresence, reason};
+use crate::human;
 
 /// A preload that advanced within this time extends the prepare timeout.
 const PRELOAD_STALLED: Duration = Duration::from_secs(30);
@@ -317,8 +318,8 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
     if let Some((index, failure)) = failed.first() {
         let since = *patience.failed_at.get_or_insert(now);
         if failed.len() == shards.len() || now >= since + FAILURE_COUNTED_FOR {
-            let message =
-                format!("{} of {} shards failed; shard {index}: {}", failed.len(), shards.len(), failure.message);
+            let all = human::counted(shards.len() as u64, "shard");
+            let message = format!("{} of {all} failed; shard {index}: {}", failed.len(), failure.message);
             return Err(Failure::new(format!("{:?}", failure.reason), message));
         }
         return Ok(());
@@ -340,9 +341,9 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
     );
     let message = format!(
-        "{} of {} shards were not armed after {} s; {obstacle}. If they only need more time, raise shards.prepareTimeout",
+        "{} of {} not armed after {} s; {obstacle}. If they only need more time, raise shards.prepareTimeout",
         waiting.len(),
-        shards.len(),
+        if shards.len() == 1 { "1 shard was".to_owned() } else { format!("{} shards were", shards.len()) },
         limit.as_secs()
     );
     Err(Failure::new(reason::PREPARE_TIMED_OUT, message))

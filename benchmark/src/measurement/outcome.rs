@@ -174,12 +174,12 @@ pub struct Cleanup {
 impl Cleanup {
     /// For people: number of deleted keys, and which may be left.
     pub fn summary(&self) -> String {
-        let removed = format!("{} keys deleted", human::count(self.removed_keys));
+        let removed = format!("{} deleted", human::counted(self.removed_keys, "key"));
         match self.left.first() {
             None => removed,
             Some((shard, why)) => format!(
-                "{removed}, keys of {} shards may be left: delete them by hand, or run it again; shard {shard}: {}",
-                self.left.len(),
+                "{removed}, keys of {} may be left: delete them by hand, or run it again; shard {shard}: {}",
+                human::counted(self.left.len() as u64, "shard"),
                 human::cut(why, 256)
             ),
         }

@@ -147,18 +147,19 @@ fn measured(finished: &Finished) -> String {
 /// All trials in one sentence.
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", worst verdict {:?}", verdict.value));
+    let counted = |noun| human::counted(status.trials.len() as u64, noun);
     if let Some(search) = &status.search {
-        return format!("{}; {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
+        return format!("{}; {}{}", search.message, counted("step"), verdict.unwrap_or_default());
     }
     if !status.searches.is_empty() {
         let compared = comparison::sentence(&status.comparison).map(|found| format!("; {found}")).unwrap_or_default();
-        let (found, steps) = (search::sentence(&status.searches), status.trials.len());
-        let searches = status.searches.len();
-        return format!("{searches} searches: {found}{compared}; {steps} steps{}", verdict.unwrap_or_default());
+        let (found, steps) = (search::sentence(&status.searches), counted("step"));
+        let searches = human::counted(status.searches.len() as u64, "search");
+        return format!("{searches}: {found}{compared}; {steps}{}", verdict.unwrap_or_default());
     }
     let found = turning_point(&status.trials).or_else(|| comparison::sentence(&status.comparison));
     let found = found.map(|found| format!("; {found}"));
-    format!("{} trials completed{}{}", status.trials.len(), found.unwrap_or_default(), verdict.unwrap_or_default())
+    format!("{} completed{}{}", counted("trial"), found.unwrap_or_default(), verdict.unwrap_or_default())
 }
 
 /// The condition Valid for a verdict.

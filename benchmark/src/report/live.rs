@@ -73,6 +73,7 @@ impl Subject<'_> {
         let counts = &progress.shards;
         // Shards that this trial does not need may still be replaced.
         let presence = presence.get(..desired as usize).unwrap_or(presence);
+        let (shards, are) = (human::counted(desired.into(), "shard"), human::are(desired.into()));
         match progress.stage {
             ConductStage::Preparing => {
                 let hindered = presence.iter().enumerate().find_map(|(shard, presence)| match presence {
@@ -83,13 +84,13 @@ impl Subject<'_> {
                     _ => None,
                 });
                 match hindered.or_else(|| progress.waiting_for.clone()) {
-                    Some(what) => format!("{} of {desired} shards are armed; {what}", counts.armed),
-                    None => format!("{} of {desired} shards are armed", counts.armed),
+                    Some(what) => format!("{} of {shards} {are} armed; {what}", counts.armed),
+                    None => format!("{} of {shards} {are} armed", counts.armed),
                 }
             }
-            ConductStage::Running => format!("{} of {desired} shards are running", counts.running),
+            ConductStage::Running => format!("{} of {shards} {are} running", counts.running),
             ConductStage::Collecting | ConductStage::Done => {
-                format!("{} of {desired} shards returned their results", counts.finished)
+                format!("{} of {shards} returned their results", counts.finished)
             }
         }
     }

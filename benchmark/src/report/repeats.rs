@@ -14,7 +14,8 @@ use super::search;
 use super::size_budget::SizeBudget;
 use super::spread::Spread;
 use crate::api::status::{
-    CacheResult, CellCache, CellResult, ClientResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome,
+    CacheResult, CellCache, CellResult, ClientResult, ComparisonResult, Latencies, LimitedBy, Requests, TrialLine,
+    TrialOutcome,
 };
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::measurement::latencies::{self, CurvePoint};
@@ -51,6 +52,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         values.and_then(|values| Spread::of(&values, direction))
     };
     let latency = |value| spread(Direction::LowerIsBetter, value).map(Spread::latency);
+    let p99 = latency(|line| line.p99_nanoseconds);
     CellResult {
         cell: lines[0].cell,
         setting: lines[0].setting.clone(),
@@ -59,7 +61,9 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
         throughput: spread(Direction::HigherIsBetter, |line| line.achieved_per_second).map(Spread::throughput),
         mean_response_time: latency(|line| line.mean_nanoseconds),
         p50: latency(|line| line.p50_nanoseconds),
-        p99: latency(|line| line.p99_nanoseconds),
+        // Then their rates differ only by chance. A search has no limit here: its rates are what it found.
+        by_p99: p99.is_some() && lines.iter().all(|line| line.limited_by == Some(LimitedBy::Rate)),
+        p99,
         p999: latency(|line| line.p999_nanoseconds),
         error_rate: spread(Direction::LowerIsBetter, error_millionths).map(Spread::share),
         aggregate: None,
@@ -252,9 +256,8 @@ impl Experiment {
         cell.aggregate = together.map(Together::response_time);
         cell.cost = together.and_then(Together::cost);
         cell.cache = together.and_then(Together::cache);
-        let known = together.zip(cell.throughput);
-        cell.operations =
-            known.map(|(together, throughput)| together.operations.repeats(&throughput)).unwrap_or_default();
+        let known = together.zip(cell.ends());
+        cell.operations = known.map(|(together, ends)| together.operations.repeats(ends)).unwrap_or_default();
         let histogram = together.map(Together::histogram).transpose()?;
         self.cells.push(CellRecord { result: cell, histogram });
         Ok(())

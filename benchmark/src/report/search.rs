@@ -425,7 +425,9 @@ fn ended_at_the_target(
         Ending::Unusable(why) => {
             (SearchEnding::Inconclusive, format!("too many steps were unusable, the last because {}", why.message))
         }
-        Ending::TooLong => (SearchEnding::Inconclusive, format!("inconclusive after {steps} steps{not}")),
+        Ending::TooLong => {
+            (SearchEnding::Inconclusive, format!("inconclusive after {}{not}", human::counted(steps as u64, "step")))
+        }
         Ending::OtherSearch => {
             (SearchEnding::Inconclusive, "the steps in the status belong to another search".to_owned())
         }

@@ -133,15 +133,19 @@ pub(super) fn condition(thresholds: &[ThresholdStatus]) -> Option<(Truth, &'stat
     Some(match (count, failed.len(), passed.len()) {
         (0, ..) => return None,
         (_, 0, passed) if passed == count => {
-            (Truth::True, reason::THRESHOLDS_MET, format!("all {count} thresholds hold"))
+            let all =
+                if count == 1 { "the threshold holds".to_owned() } else { format!("all {count} thresholds hold") };
+            (Truth::True, reason::THRESHOLDS_MET, all)
         }
         (_, 0, _) => {
             let rest: Vec<_> = thresholds.iter().filter(|one| one.outcome != ThresholdOutcome::Passed).collect();
             (Truth::Unknown, reason::THRESHOLDS_NOT_JUDGED, say(&rest))
         }
-        (_, broken, _) => {
-            (Truth::False, reason::THRESHOLD_FAILED, format!("{broken} of {count} thresholds failed: {}", say(&failed)))
-        }
+        (_, broken, _) => (
+            Truth::False,
+            reason::THRESHOLD_FAILED,
+            format!("{broken} of {} failed: {}", human::counted(count as u64, "threshold"), say(&failed)),
+        ),
     })
 }
 

@@ -150,22 +150,28 @@ pub(super) fn names(line: &TrialLine) -> Vec<String> {
     line.setting.parts(line.repeat, |field| field)
 }
 
+/// Those of `trials` that the verdict on all of them depends on.
+fn counted(trials: &[TrialLine]) -> impl Iterator<Item = &TrialLine> {
+    // If no step of a search passed, all of its steps count.
+    let counts = |line: &TrialLine| search::counts(line.search.as_ref());
+    let of_its_search = |line: &TrialLine, other: &TrialLine| (other.cell, other.repeat) == (line.cell, line.repeat);
+    let passed = move |line: &TrialLine| trials.iter().any(|other| of_its_search(line, other) && counts(other));
+    trials.iter().filter(move |line| counts(line) || !passed(line))
+}
+
+/// Those of them that are not Valid, the worst first.
+pub fn doubtful(trials: &[TrialLine]) -> Vec<&TrialLine> {
+    let mut doubtful: Vec<_> = counted(trials).filter(|line| line.verdict > Some(VerdictValue::Valid)).collect();
+    doubtful.sort_by_key(|line| (std::cmp::Reverse(line.verdict), line.index));
+    doubtful
+}
+
 /// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.
 pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
-    // If no step of a search passed, all of its steps count.
-    let counts = |line: &&TrialLine| search::counts(line.search.as_ref());
-    let of_its_search = |line: &TrialLine, other: &&TrialLine| (other.cell, other.repeat) == (line.cell, line.repeat);
-    let passed =
-        |line: &TrialLine| trials.iter().filter(|other| of_its_search(line, other)).any(|other| counts(&other));
-    let trials = || trials.iter().filter(|line| counts(line) || !passed(line));
-    let value = trials().filter_map(|line| line.verdict).max()?;
-    let mut doubtful: Vec<_> = trials()
-        .filter_map(|line| Some((line, line.verdict.filter(|verdict| *verdict > VerdictValue::Valid)?)))
-        .collect();
-    doubtful.sort_by_key(|(line, verdict)| (std::cmp::Reverse(*verdict), line.index));
-    let reasons = doubtful.into_iter().take(REASONS).map(|(line, severity)| VerdictReason {
+    let value = counted(trials).filter_map(|line| line.verdict).max()?;
+    let reasons = doubtful(trials).into_iter().take(REASONS).map(|line| VerdictReason {
         reason: ReasonKind::Trial,
-        severity,
+        severity: line.verdict.unwrap_or(value),
         message: format!(
             "{}{}: {}",
             human::place(line.index, line.search.is_none().then_some(of)),
@@ -198,7 +204,8 @@ pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
     };
     let agree = generators.iter().all(|(_, limit)| *limit == of_last);
     let what = plain(of_last).filter(|_| agree && last < first)?;
-    Some(format!("up to {last} shards {what} was the limit, from {first} on the target"))
+    let last = human::counted(last.into(), "shard");
+    Some(format!("up to {last} {what} was the limit, from {first} on the target"))
 }
 
 /// Number of measured trials whose full result is missing from the artifacts.

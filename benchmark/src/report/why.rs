@@ -1,8 +1,8 @@
 //! Room for reasons and figures: all lines of a benchmark must fit into a status.
 
-/// Maximum bytes of a line's reason, for few trials, for many, and for many whose lines also have long settings. A trial's artifact has the
-/// complete text.
-const WHY_BYTES: usize = 96;
+/// Maximum bytes of a line's reason, for few trials, for many, and for many whose lines also have long settings. The first holds any reason
+/// whole; otherwise a trial's artifact does.
+const WHY_BYTES: usize = 512;
 const WHY_OF_MANY_BYTES: usize = 48;
 const WHY_OF_LONG_BYTES: usize = 24;
 

@@ -13,5 +13,5 @@ pub(super) fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) 
 
 /// The number of shards that a reason applies to, such as `2 of 8 shards`.
 pub(super) fn shards(count: usize, outcome: &Outcome) -> String {
-    format!("{count} of {} shards", outcome.shards.len())
+    format!("{count} of {}", human::counted(outcome.shards.len() as u64, "shard"))
 }

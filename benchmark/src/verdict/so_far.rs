@@ -64,7 +64,8 @@ pub(crate) fn so_far(counted: &SoFar) -> Vec<VerdictReason> {
 }
 
 fn lost(counted: &SoFar) -> Option<VerdictReason> {
-    let message = format!("{} of {} shards are lost, with their measurements", counted.lost, counted.shards);
+    let (shards, are) = (human::counted(counted.shards as u64, "shard"), human::are(counted.shards as u64));
+    let message = format!("{} of {shards} {are} lost, with their measurements", counted.lost);
     (counted.lost > 0).then(|| reason(ReasonKind::ShardLost, VerdictValue::Invalid, &message))
 }
 

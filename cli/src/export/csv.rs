@@ -7,7 +7,7 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::error::ExportError;
 use super::milliseconds::milliseconds;
-use super::trials::{setting, trials};
+use super::trials::{known, setting};
 use crate::reading::Reading;
 
 const HEADS: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\
@@ -15,7 +15,7 @@ const HEADS: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p5
 
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     let mut text = HEADS.to_owned();
-    for trial in trials(reading)? {
+    for trial in known(reading)?.iter() {
         let setting = setting(trial).map(|setting| format!(" ({setting})")).unwrap_or_default();
         let histogram = |name: &str| {
             let named =

@@ -7,6 +7,12 @@ use redisbench_wire::histogram::HistogramError;
 pub enum ExportError {
     #[error("nothing was measured{0}")]
     NotMeasured(String),
+    #[error(
+        "this format needs the full results of the trials, which a saved object does not have: add -f with the directory of \
+         `local --output-dir`, or export NAME from the cluster. The formats csv and github-summary, and the report, show \
+         what the object has"
+    )]
+    NoResults,
     #[error("--trial {0}: there is no full result of it; there are: {1}")]
     NoSuchTrial(u32, String),
     #[error("this format has one trial, and there are {0}: choose one with --trial INDEX, from 0")]

@@ -2,25 +2,27 @@
 
 use std::fmt::Write as _;
 
-use redisbench_benchmark::api::status::{CacheResult, Latencies, Percentile, Requests, Verdict, VerdictValue};
+use redisbench_benchmark::api::status::{
+    CacheResult, Latencies, Percentile, Requests, TrialResult, Verdict, VerdictValue,
+};
 use redisbench_benchmark::human;
 use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::conditions::{condition, find};
 
 use super::error::ExportError;
-use super::trials::setting;
-use crate::reading::Reading;
+use super::trials::{self, setting};
+use crate::reading::{Finding, Reading};
 use crate::render::setup::limited_by;
 
 #[expect(clippy::unnecessary_wraps, reason = "other formats can fail")]
 pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
-    let verdict = status.and_then(|status| status.verdict.as_ref());
-    let worst = reading.measurements.iter().map(|trial| &trial.verdict).max_by_key(|verdict| verdict.value);
+    // Those of the lines of trials, if there are no full results.
+    let measured = trials::known(reading).unwrap_or_default();
     let mut text = String::new();
-    match verdict.or(worst) {
-        Some(verdict) => headline(&mut text, reading.name(), verdict),
+    match reading.verdict() {
+        Some(verdict) => headline(&mut text, reading, verdict, measured.len() > 1),
         None => {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "## {}: not measured\n", plain(reading.name()));
@@ -29,7 +31,7 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     if let Some(failed) = status.and_then(|status| find(status, condition::FAILED)).filter(|one| one.status == "True") {
         let _ = writeln!(text, "{}\n", plain(&failed.message));
     }
-    numbers(&mut text, &reading.measurements);
+    numbers(&mut text, &measured);
     let thresholds = match status {
         Some(status) => status.thresholds.iter().collect::<Vec<_>>(),
         None => reading.measurements.iter().flat_map(|trial| &trial.thresholds).collect(),
@@ -82,37 +84,48 @@ pub fn write(reading: &Reading) -> Result<Vec<u8>, ExportError> {
     Ok(text.into_bytes())
 }
 
-fn headline(text: &mut String, name: &str, verdict: &Verdict) {
-    let _ = writeln!(text, "## {}: {:?}\n", plain(name), verdict.value);
-    let _ = writeln!(text, "{}\n", plain(&limited_by(verdict.limited_by, verdict.component.as_deref())));
-    for reason in &verdict.reasons {
+fn headline(text: &mut String, reading: &Reading, verdict: &Verdict, is_several: bool) {
+    let _ = writeln!(text, "## {}: {:?}\n", plain(reading.name()), verdict.value);
+    // Several trials have no common limit.
+    if !is_several {
+        let _ = writeln!(text, "{}\n", plain(&limited_by(verdict.limited_by, verdict.component.as_deref())));
+    }
+    let findings = reading.findings();
+    for Finding { trials, reason } in &findings {
         let severity = match reason.severity {
             VerdictValue::Valid => "note".to_owned(),
             worse => format!("**{worse:?}**"),
         };
-        let _ = writeln!(text, "- {severity} {:?}: {}", reason.reason, plain(&reason.message));
+        let trials = trials.iter().map(|trials| format!(", {}", plain(trials))).collect::<String>();
+        let _ = writeln!(text, "- {severity} {:?}{trials}: {}", reason.reason, plain(&reason.message));
     }
-    if !verdict.reasons.is_empty() {
+    if !findings.is_empty() {
         text.push('\n');
     }
 }
 
-/// A row per trial, with its client-side caches if there are any; of a single trial also one per operation.
+/// A row per trial, with its client-side caches and its client's processor time if there are any; of a single trial also one per operation.
 fn numbers(text: &mut String, trials: &[Measurement]) {
     let Some(first) = trials.first() else { return };
     let percentiles: Vec<_> =
         first.result.response_time.percentiles.iter().map(|one| one.percentile.as_str()).collect();
     let with_caches = trials.iter().any(|trial| trial.result.cache.is_some());
-    let of_caches = |cache: Option<&CacheResult>| if with_caches { cells_of_cache(cache).to_vec() } else { Vec::new() };
-    let further: &[&str] = if with_caches { &["cache hits", "invalidations"] } else { &[] };
+    let with_cpu = trials.iter().any(|trial| !trial.result.clients.is_empty());
+    let further = |result: Option<&TrialResult>| {
+        let caches = with_caches.then(|| cells_of_cache(result.and_then(|result| result.cache.as_ref())));
+        let client = result.and_then(|result| result.clients.first());
+        let cpu = with_cpu.then(|| client.map(|client| human::latency(client.cpu_per_request_nanoseconds)));
+        caches.into_iter().flatten().chain(cpu.map(Option::unwrap_or_default)).collect::<Vec<_>>()
+    };
+    let caches = with_caches.then_some(["cache hits", "invalidations"]).into_iter().flatten();
     let names = percentiles.iter().map(|percentile| format!("p{percentile}"));
-    let names = names.chain(further.iter().map(|&name| name.to_owned()));
+    let names = names.chain(caches.chain(with_cpu.then_some("CPU/request")).map(str::to_owned));
     let (heads, lines): (String, String) = names.map(|name| (format!(" {name} |"), " ---: |")).unzip();
     let _ = writeln!(text, "| | rate | succeeded | errors |{heads}\n| --- | ---: | ---: | ---: |{lines}");
     for trial in trials {
         let name = setting(trial).unwrap_or_else(|| "all".to_owned());
         let result = &trial.result;
-        let (rate, further) = (result.throughput.achieved_per_second, of_caches(result.cache.as_ref()));
+        let (rate, further) = (result.throughput.achieved_per_second, further(Some(result)));
         row(text, &name, rate, &result.requests, &result.response_time, &percentiles, &further);
     }
     if let ([only], [_, _, ..]) = (trials, first.result.operations.as_slice()) {
@@ -120,7 +133,7 @@ fn numbers(text: &mut String, trials: &[Measurement]) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a rate in 64 bits")]
             let rate = only.result.rate_of(&operation.requests).round() as u64;
             let (requests, times) = (&operation.requests, &operation.response_time);
-            row(text, &operation.name, rate, requests, times, &percentiles, &of_caches(None));
+            row(text, &operation.name, rate, requests, times, &percentiles, &further(None));
         }
     }
     text.push('\n');

@@ -16,9 +16,8 @@ use crate::reading::Reading;
 /// The trials of one cell.
 pub struct Runs<'a> {
     pub all: Vec<&'a Measurement>,
-    /// The one with the highest throughput.
+    /// The one with the highest throughput; of open loops that met their rate, with the lowest p99.
     pub best: &'a Measurement,
-    /// The one with the lowest throughput.
     pub worst: &'a Measurement,
 }
 
@@ -36,8 +35,8 @@ pub fn runs(reading: &Reading) -> Option<Runs<'_>> {
     let [cell] = cells[..] else { return None };
     let find = |index: u32| reading.measurements.iter().find(|one| one.trial.index == index);
     let all: Vec<_> = cell.trials.iter().map(|index| find(*index)).collect::<Option<_>>()?;
-    let throughput = cell.throughput.as_ref()?;
-    let runs = Runs { best: find(throughput.best_trial)?, worst: find(throughput.worst_trial)?, all };
+    let (best, worst) = cell.ends()?;
+    let runs = Runs { best: find(best)?, worst: find(worst)?, all };
     (runs.all.len() == reading.measurements.len()).then_some(runs)
 }
 

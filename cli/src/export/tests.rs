@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use redisbench_benchmark::api::status::CacheResult;
+use redisbench_benchmark::api::status::{CacheResult, ClientResult};
 use redisbench_benchmark::report::repeats::FORMAT;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::{Value, json};
@@ -235,14 +235,16 @@ fn what_a_status_does_not_have_is_not_made_up() {
 }
 
 #[test]
-fn a_summary_has_the_caches_of_trials() {
+fn a_summary_has_the_caches_and_clients_of_trials() {
     let mut reading = sample::reading();
     let cache = CacheResult { hits: 9_000, misses: 1_000, invalidations: 54_272, ..CacheResult::default() };
     reading.measurements[0].result.cache = Some(cache);
+    let client = ClientResult { cpu_per_request_nanoseconds: 41_000, ..ClientResult::default() };
+    reading.measurements[0].result.clients = vec![client];
     let text = String::from_utf8(written("github-summary", &reading).unwrap()).unwrap();
     let has_line = |end: &str| text.lines().any(|line| line.ends_with(end));
-    assert!(has_line(" | cache hits | invalidations |"), "{text}");
-    assert!(has_line(" | 9,000 (90.0 %) | 54,272 |"), "{text}");
+    assert!(has_line(" | cache hits | invalidations | CPU/request |"), "{text}");
+    assert!(has_line(" | 9,000 (90.0 %) | 54,272 | 41.0 µs |"), "{text}");
     let bars = |line: &str| line.matches('|').count();
     let table: Vec<_> = text.lines().skip_while(|line| !line.starts_with("| |")).take(5).map(bars).collect();
     assert_eq!(table, [table[0]; 5], "{text}");
@@ -257,4 +259,81 @@ fn a_run_that_was_not_measured_fails_its_test_case() {
     assert!(written("github-summary", &reading).unwrap().starts_with(b"## sample: not measured\n"));
     let error = written("csv", &reading).unwrap_err();
     assert!(matches!(error, ExportError::NotMeasured(_)), "{error}");
+}
+
+/// Two trials of which the first has a finding; with the object of the run, in whose status it is shortened.
+pub fn with_findings(message: &str) -> Reading {
+    let reason =
+        |kind: &str, severity: &str, message: &str| json!({"reason": kind, "severity": severity, "message": message});
+    let verdict = |value: &str, reasons: &[Value]| json!({"value": value, "limitedBy": "Rate", "reasons": reasons});
+    let trial = |index: u32, verdict: Value| {
+        let mut trial = sample::trial();
+        (trial.trial.index, trial.trial.of) = (index, 2);
+        trial.trial.setting = Some(format!("load.connections={}", 8 << index));
+        trial.verdict = serde_json::from_value(verdict).unwrap();
+        trial
+    };
+    let misses = reason("Misses", "Valid", "all replies were empty");
+    let line = |index: u32, verdict: &str| {
+        json!({"index": index, "cell": index, "state": "Completed", "attempt": 1, "verdict": verdict, "limitedBy": "Rate",
+            "parameters": {"load.connections": (8 << index).to_string()}, "achievedPerSecond": 500 + index, "p99Nanoseconds": 9_900_000,
+            "meanNanoseconds": 5_000_000, "cpuPerRequestNanoseconds": 41_000,
+            "requests": {"scheduled": 1_000, "succeeded": 1_000, "errors": 0, "unsent": 0}})
+    };
+    let shortened = format!("trial 1 of 2, load.connections=8: {}…", &message[..9]);
+    let combined = [reason("Trial", "Degraded", &shortened), reason("GeneratorLimited", "Degraded", "of the run")];
+    let status = json!({"phase": "Succeeded", "runId": "run", "verdict": verdict("Degraded", &combined),
+        "trials": [line(0, "Degraded"), line(1, "Valid")]});
+    Reading {
+        object: Some(serde_json::from_value(sample::object(&status)).unwrap()),
+        measurements: vec![
+            trial(0, verdict("Degraded", &[reason("Unsteady", "Degraded", message), misses.clone()])),
+            trial(1, verdict("Valid", &[misses])),
+        ],
+        experiment: None,
+    }
+}
+
+#[test]
+fn a_summary_says_which_trials_a_finding_is_of() {
+    let message = "the throughput fell by 31 % in the second half of the measurement";
+    let whole = with_findings(message);
+    let text = |reading: &Reading| String::from_utf8(written("github-summary", reading).unwrap()).unwrap();
+    let of_trial = format!("- **Degraded** Unsteady, trial 1 of 2, load.connections=8: {message}\n");
+    let findings = format!("{of_trial}- note Misses, trial 1 of 2, trial 2 of 2: all replies were empty\n");
+    let of_run = "- **Degraded** GeneratorLimited: of the run\n";
+    let plain = |text: String| text.replace("\\_", "_");
+    assert!(plain(text(&whole)).contains(&format!("{of_run}{findings}")), "{}", text(&whole));
+    assert!(!text(&whole).contains("limiting factor"), "{}", text(&whole));
+    let results = Reading { object: None, ..whole.clone() };
+    assert!(plain(text(&results)).contains(&findings), "{}", text(&results));
+    // Without the full result, the status has the worst reason.
+    let object = Reading { measurements: Vec::new(), ..whole };
+    let shortened = "- **Degraded** Trial: trial 1 of 2, load.connections=8: the throu…\n";
+    assert!(text(&object).contains(shortened), "{}", text(&object));
+}
+
+#[test]
+fn a_saved_object_of_several_trials_has_what_its_lines_have() {
+    let object = Reading { measurements: Vec::new(), ..with_findings("a message") };
+    let csv = String::from_utf8(written("csv", &object).unwrap()).unwrap();
+    let lines: Vec<_> = csv.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "\"all (load.connections=8)\",\"500.00\",\"5.000000\",\"\",\"\",\"\",\"9.900000\",\"\"",
+            "\"all (load.connections=16)\",\"501.00\",\"5.000000\",\"\",\"\",\"\",\"9.900000\",\"\""
+        ]
+    );
+    let summary = String::from_utf8(written("github-summary", &object).unwrap()).unwrap();
+    assert!(summary.contains("| | rate | succeeded | errors | p50 | p99 | p99.9 | CPU/request |"), "{summary}");
+    assert!(
+        summary.contains("| load.connections=8 | 500/s | 1,000 | 0 (0 %) |  | 9.90 ms |  | 41.0 µs |"),
+        "{summary}"
+    );
+    for name in ["memtier-json", "hgrm", "hlog", "jsonl", "openmetrics"] {
+        let error = written(name, &object).unwrap_err().to_string();
+        assert!(error.starts_with("this format needs the full results of the trials, which a saved object"), "{error}");
+        assert!(error.contains("add -f with the directory of `local --output-dir`"), "{error}");
+    }
 }

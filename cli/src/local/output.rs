@@ -9,6 +9,8 @@ use redisbench_benchmark::report::Finished;
 use redisbench_benchmark::report::comparison::comparisons;
 use redisbench_benchmark::report::repeats::Experiment;
 
+use crate::reading;
+
 /// The directory for the results of one run.
 #[derive(Debug)]
 pub struct OutputDirectory {
@@ -23,19 +25,20 @@ impl OutputDirectory {
     /// be written.
     ///
     /// # Errors
-    /// If that fails, or the directory has results of a benchmark of that name.
+    /// If that fails, or the directory has results: those of two runs cannot be read together.
     pub fn prepare(directory: &Path, name: &str) -> anyhow::Result<Self> {
         let output = Self { directory: directory.to_owned(), name: name.replace('/', "-"), failure: None };
         let way_out = || format!("--output-dir {}: must be a writable directory", directory.display());
         fs::create_dir_all(directory).with_context(way_out)?;
-        let (first, experiment) = (output.trial(0), output.experiment());
-        if let Some(there) = [&first, &experiment].into_iter().find(|file| directory.join(file).exists()) {
+        let there = reading::results_in(directory).with_context(way_out)?;
+        if let Some(there) = there.first().and_then(|file| file.file_name()) {
             anyhow::bail!(
-                "--output-dir {}: has {there} of an earlier run: use another directory, or remove the file",
-                directory.display()
+                "--output-dir {}: has {} of an earlier run: use another directory, or remove the files of that run",
+                directory.display(),
+                there.display()
             );
         }
-        let probe = directory.join(unfinished(&first));
+        let probe = directory.join(unfinished(&output.trial(0)));
         fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).with_context(way_out)?;
         Ok(output)
     }

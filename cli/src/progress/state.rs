@@ -27,7 +27,10 @@ pub fn state(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Time
         Phase::Running => parts.push(time(spec, status, now).unwrap_or_else(|| format!("{percent} %"))),
         Phase::Pending | Phase::Preparing => {
             let doing = find(status, condition::RECONCILING).filter(|doing| doing.status == "True");
-            let counts = status.shards.map(|shards| format!("{} of {} shards are armed", shards.armed, shards.desired));
+            let counts = status.shards.map(|shards| {
+                let (all, are) = (human::counted(shards.desired.into(), "shard"), human::are(shards.desired.into()));
+                format!("{} of {all} {are} armed", shards.armed)
+            });
             parts.extend(doing.map(|doing| doing.message.clone()).or(counts));
             if percent > 0 {
                 parts.push(format!("preload {percent} %"));
@@ -43,7 +46,7 @@ pub fn troubles(status: &RedisBenchmarkStatus) -> impl Iterator<Item = String> +
     let shards = status.shards.unwrap_or_default();
     let troubles = [(shards.lost, "lost"), (shards.unreachable, "unreachable")];
     let troubles = troubles.into_iter().filter(|(number, _)| *number > 0);
-    troubles.map(move |(number, word)| format!("{number} of {} shards {word}", shards.desired))
+    troubles.map(move |(number, word)| format!("{number} of {} {word}", human::counted(shards.desired.into(), "shard")))
 }
 
 /// The elapsed and the planned time. Only the elapsed one if a number of requests or the last stage ends the run.

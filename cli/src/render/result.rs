@@ -9,7 +9,7 @@ use super::grid::{Cell, Grid};
 use super::latencies::{asked, known, latency_grid, latency_row};
 use super::paint::{Paint, Style};
 use super::{extras, verification};
-use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
+use redisbench_benchmark::human::{bandwidth, bytes, count, counted, latency, rate};
 use redisbench_wire::plan::Topology;
 
 /// Above this, the busiest worker is likely the limit. Below, it still idles now and then.
@@ -388,11 +388,11 @@ pub fn notes(result: &TrialResult) -> Vec<String> {
     }
     notes.extend(more_than_requests(&result.requests));
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
-        notes.push(format!("Preload: {} keys, not counted above.", count(preload.keys)));
+        notes.push(format!("Preload: {}, not counted above.", counted(preload.keys, "key")));
     }
     if let Some(warmup) = result.warmup.filter(|warmup| warmup.scheduled > 0) {
-        let (scheduled, errors) = (count(warmup.scheduled), count(warmup.errors));
-        notes.push(format!("Warm-up: {scheduled} requests with {errors} errors, not counted above."));
+        let (scheduled, errors) = (counted(warmup.scheduled, "request"), counted(warmup.errors, "error"));
+        notes.push(format!("Warm-up: {scheduled} with {errors}, not counted above."));
     }
     notes
 }
@@ -410,15 +410,15 @@ fn too_few(result: &TrialResult) -> Option<String> {
 fn more_than_requests(requests: &Requests) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.commands > 0 {
-        notes.push(format!("Transactions: the successful ones contained {} commands.", count(requests.commands)));
+        notes.push(format!("Transactions: the successful ones contained {}.", counted(requests.commands, "command")));
     }
     if requests.under_replicated > 0 {
-        let number = count(requests.under_replicated);
-        notes.push(format!("Replicas: {number} requests succeeded with fewer replicas than required."));
+        let number = counted(requests.under_replicated, "request");
+        notes.push(format!("Replicas: {number} succeeded with fewer replicas than required."));
     }
     if requests.fills.max(requests.fill_errors) > 0 {
-        let (fills, errors) = (count(requests.fills), count(requests.fill_errors));
-        notes.push(format!("Fills: {fills} keys written after read misses, {errors} failed; not counted above."));
+        let (fills, errors) = (counted(requests.fills, "key"), count(requests.fill_errors));
+        notes.push(format!("Fills: {fills} written after read misses, {errors} failed; not counted above."));
     }
     notes
 }

@@ -10,7 +10,7 @@ use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};
 use super::search;
-use redisbench_benchmark::human::{count, latency, rate};
+use redisbench_benchmark::human::{count, counted, latency, rate};
 use redisbench_wire::plan::{Arrival, PipelineMode};
 
 /// The most ConfigMaps that are listed.
@@ -33,7 +33,7 @@ pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
     if let Some(found) = &status.search {
         let _ = write!(line, "   {}", search::answer(found, paint));
     } else if !status.searches.is_empty() {
-        let _ = write!(line, "   {} searches", status.searches.len());
+        let _ = write!(line, "   {}", counted(status.searches.len() as u64, "search"));
     }
     line.push('\n');
     if let Some(failed) = status.conditions.iter().find(|condition| condition.type_ == "Failed")
@@ -149,18 +149,18 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
     }
     let bound = match (&load.duration, load.requests_in_all(), load.stages.len()) {
         (Some(duration), _, _) => format!(" for {}", duration.as_str()),
-        (None, Some(requests), _) => format!(" of {} requests", count(requests)),
+        (None, Some(requests), _) => format!(" of {}", counted(requests, "request")),
         (None, None, 0) if spec.search.is_some() => String::new(),
         (None, None, 0) if trace.is_some() => ", once".to_owned(),
         (None, None, 0) => " until aborted".to_owned(),
         (None, None, _) => format!(", {}", stages(load)),
     };
-    let mut connections = format!("{} connections x {} in flight", count(load.connections.into()), load.pipeline);
+    let mut connections = format!("{} x {} in flight", counted(load.connections.into(), "connection"), load.pipeline);
     if load.pipeline_mode == PipelineMode::Batch {
         connections.push_str(", in batches");
     }
     if let Some(callers) = load.closed_loop.and_then(|closed| closed.concurrency) {
-        let _ = write!(connections, ", shared by {} callers", count(callers.into()));
+        let _ = write!(connections, ", shared by {}", counted(callers.into(), "caller"));
     }
     let most = match load.warmup_ends {
         WarmupEnds::ByTime => "",
@@ -177,7 +177,7 @@ fn stages(load: &LoadSpec) -> String {
     };
     let mut shown: Vec<String> = load.stages.iter().take(SHOWN).map(stage).collect();
     if load.stages.len() > SHOWN {
-        shown.push(format!("and {} more stages", load.stages.len() - SHOWN));
+        shown.push(format!("and {}", counted((load.stages.len() - SHOWN) as u64, "more stage")));
     }
     shown.join(", ")
 }

@@ -7,7 +7,7 @@ use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
     CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, Setting, TrialLine, TrialOutcome, VerdictValue,
 };
-use redisbench_benchmark::human::{change, count, latency, rate, share};
+use redisbench_benchmark::human::{are, change, count, counted, latency, rate, share};
 
 use super::extras;
 use super::grid::{Cell, Grid};
@@ -112,7 +112,7 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     let grids = [Some(repeats_grid(cells)), operations_grid(cells), costs_grid(cells)];
     let mut text: String = grids.iter().flatten().map(|grid| grid.text(paint)).collect();
     if left_out > 0 {
-        let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
+        text.push_str(&more(left_out, "cell"));
     }
     text
 }
@@ -155,8 +155,9 @@ pub fn repeats_grid(cells: &[CellResult]) -> Grid {
         row.push(Cell::known(
             throughput.map(|spread| between(rate(spread.low_per_second), rate(spread.high_per_second))),
         ));
-        row.push(Cell::known(throughput.map(|spread| format!("trial {}", spread.best_trial + 1))));
-        row.push(Cell::known(throughput.map(|spread| format!("trial {}", spread.worst_trial + 1))));
+        let by = if cell.by_p99 { " by p99" } else { "" };
+        let (best, worst) = cell.ends().unzip();
+        row.extend([best, worst].map(|trial| Cell::known(trial.map(|trial| format!("trial {}{by}", trial + 1)))));
         let p99 = cell.p99.as_ref();
         row.push(Cell::known(p99.map(|spread| latency(spread.mean_nanoseconds))));
         row.push(Cell::known(
@@ -179,10 +180,11 @@ pub fn operations_grid(cells: &[CellResult]) -> Option<Grid> {
     let heads = ["run", "operation", "rate", "mean", "p50", "p99", "p99.9"];
     let mut grid = Grid::new("Repeats by operation", &heads).left(1).left(2);
     let mut any = false;
-    for (cell, throughput) in cells.iter().filter_map(|cell| Some((cell, cell.throughput.as_ref()?))) {
+    for (cell, (best, worst)) in cells.iter().filter_map(|cell| Some((cell, cell.ends()?))) {
+        let by = if cell.by_p99 { " by p99" } else { "" };
         let names = [
-            format!("best, trial {}", throughput.best_trial + 1),
-            format!("worst, trial {}", throughput.worst_trial + 1),
+            format!("best{by}, trial {}", best + 1),
+            format!("worst{by}, trial {}", worst + 1),
             format!("all {}", cell.trials.len()),
         ];
         for (place, name) in names.iter().enumerate() {
@@ -224,9 +226,14 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
         }
     }
     if left_out > 0 {
-        let _ = writeln!(text, "{left_out} more comparisons are in the artifact experiment.json");
+        text.push_str(&more(left_out, "comparison"));
     }
     text
+}
+
+/// Where further results are.
+pub fn more(number: u64, noun: &str) -> String {
+    format!("{} {} in the artifact experiment.json\n", counted(number, &format!("more {noun}")), are(number))
 }
 
 /// The targets of a comparison, with what else its trials have in common.
@@ -254,10 +261,11 @@ pub fn comparison_grid(result: &ComparisonResult) -> Grid {
 
 /// The number of trials behind a comparison.
 pub fn basis(result: &ComparisonResult) -> String {
-    let trials = if result.left_out > 0 { format!("; {} trials excluded", result.left_out) } else { String::new() };
+    let left_out = result.left_out;
+    let trials = if left_out > 0 { format!("; {} excluded", counted(left_out, "trial")) } else { String::new() };
     match result.pairs {
-        0 => format!("{} trials against {}{trials}", result.trials, result.baseline_trials),
-        pairs => format!("{pairs} pairs of trials{trials}"),
+        0 => format!("{} against {}{trials}", counted(result.trials.into(), "trial"), result.baseline_trials),
+        pairs => format!("{} of trials{trials}", counted(pairs.into(), "pair")),
     }
 }
 
@@ -364,6 +372,7 @@ mod tests {
         let text =
             |cell: &serde_json::Value| repeats(&[serde_json::from_value(cell.clone()).unwrap()], 0, Paint::none());
         assert!(!text(&cell).contains("operation"));
+        assert!(text(&cell).contains("   trial 4   trial 2   "), "{}", text(&cell));
         cell["operations"] = json!([operation("get", 1), operation("set", 2)]);
         cell["cache"] = json!({"hits": throughput, "meanInvalidationsPerSecond": 54_000});
         let text = text(&cell);
@@ -382,6 +391,23 @@ mod tests {
                 "1 all 2 set 1.50k/s - - - -",
             ]
         );
+        let p99 = json!({"meanNanoseconds": 1, "medianNanoseconds": 1, "standardDeviationNanoseconds": 1, "lowNanoseconds": 1,
+            "highNanoseconds": 2, "bestTrial": 1, "worstTrial": 3});
+        (cell["byP99"], cell["p99"]) = (json!(true), p99);
+        let text = repeats(&[serde_json::from_value(cell).unwrap()], 0, Paint::none());
+        assert!(text.contains("   trial 2 by p99   trial 4 by p99   "), "{text}");
+        assert!(text.contains("best by p99, trial 2") && text.contains("worst by p99, trial 4"), "{text}");
+    }
+
+    #[test]
+    fn numbers_of_one_are_singular() {
+        assert_eq!(more(1, "cell"), "1 more cell is in the artifact experiment.json\n");
+        let result = json!({"target": "a", "baseline": "b", "pairs": 1, "trials": 1, "baselineTrials": 1, "leftOut": 1,
+            "outcome": "Inconclusive", "metrics": []});
+        let mut result: ComparisonResult = serde_json::from_value(result).unwrap();
+        assert_eq!(basis(&result), "1 pair of trials; 1 trial excluded");
+        result.pairs = 0;
+        assert_eq!(basis(&result), "1 trial against 1; 1 trial excluded");
     }
 
     #[test]

@@ -17,7 +17,13 @@ const PROBE: &str = r##"<script>addEventListener("load", () => {
     const drawn = marks.filter(element => box(element).width + box(element).height > 0);
     const outside = drawn.filter(element => box(element).left < box(svg).left - 1 || box(element).right > box(svg).right + 1 ||
       box(element).top < box(svg).top - 1 || box(element).bottom > box(svg).bottom + 1);
-    return {title: svg.querySelector("title").textContent, drawn: drawn.length, outside: outside.length, labels: svg.querySelectorAll("text").length};
+    const texts = [...svg.querySelectorAll("text")].map(element => [element.textContent.trim(), box(element)])
+      .filter(([text]) => text);
+    const cut = texts.filter(([, own]) => own.left < box(svg).left - 1 || own.right > box(svg).right + 1);
+    const covered = texts.filter(([, own], at) => texts.slice(0, at).some(([, other]) => own.left < other.right && other.left < own.right &&
+      own.top < other.bottom - 2 && other.top < own.bottom - 2));
+    return {title: svg.querySelector("title").textContent, drawn: drawn.length, outside: outside.length, labels: svg.querySelectorAll("text").length,
+      unreadable: cut.concat(covered).map(([text]) => text)};
   });
   const counts = JSON.parse(document.getElementById("heat-counts").textContent).rowsAndCounts;
   const probe = document.createElement("pre");
@@ -98,11 +104,14 @@ fn a_browser_draws_every_plot_and_fetches_nothing() {
     let policy = page.split_once("<meta http-equiv").unwrap().1.split_once('>').unwrap().0;
     let free = page.replace(&format!("<meta http-equiv{policy}>"), "").replace("</body>", &format!("{PROBE}</body>"));
     std::fs::write(&copy, free).unwrap();
-    for (window, scheme, [back, ink]) in [("1280,900", 1, LIGHT), ("390,844", 1, LIGHT), ("1280,900", 0, DARK)] {
+    for (window, scheme, [back, ink]) in
+        [("1280,900", 1, LIGHT), ("1100,900", 1, LIGHT), ("390,844", 1, LIGHT), ("1280,900", 0, DARK)]
+    {
         let probe = probed(&copy, window, scheme);
         for plot in probe["plots"].as_array().unwrap() {
             assert!(plot["drawn"].as_u64().unwrap() > 0 && plot["labels"].as_u64().unwrap() > 3, "{plot}");
             assert_eq!(plot["outside"], 0, "{plot}");
+            assert_eq!(plot["unreadable"], json!([]), "{plot}");
         }
         assert!(probe["plots"].as_array().unwrap().len() >= 10);
         assert_eq!((&probe["back"], &probe["ink"]), (&json!(back), &json!(ink)), "{window}");

@@ -21,11 +21,17 @@ use crate::render::Grid;
 const WIDTH: u32 = 1600;
 const HEIGHT: u32 = 640;
 const FONT: u32 = 32;
+/// The width of a character, rounded up.
+const CHARACTER: u32 = 20;
 const THICK: u32 = 4;
 const BAR: u32 = 7;
 
 const INK: RGBColor = RGBColor(0x1C, 0x1C, 0x1E);
 const MESH: RGBColor = RGBColor(0xD8, 0xD8, 0xDC);
+
+const RIGHT: u32 = 72;
+/// Room for the labels of the vertical axis and its name, beyond which long labels get more.
+const LEFT: u32 = 190;
 
 /// The opacity of a band, below which its lines stay visible.
 const BAND: f64 = 0.22;
@@ -160,6 +166,20 @@ impl Axis {
     pub fn names(name: &str, names: impl IntoIterator<Item = String>) -> Self {
         let ticks: Vec<_> = (0_u32..).map(f64::from).zip(names).collect();
         Self { name: name.to_owned(), range: -0.5..(ticks.len() as f64) - 0.5, ticks }
+    }
+
+    /// The width of its longest label.
+    fn label_width(&self) -> u32 {
+        let longest = self.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        u32::try_from(longest).unwrap_or(u32::MAX).saturating_mul(CHARACTER)
+    }
+
+    /// The same with every nth label, so that they do not overlap within `width`.
+    fn thinned(mut self, width: u32) -> Self {
+        let fit = (width / self.label_width().max(1)).max(1) as usize;
+        let step = self.ticks.len().div_ceil(fit).max(1);
+        self.ticks = self.ticks.into_iter().step_by(step).collect();
+        self
     }
 }
 
@@ -322,12 +342,15 @@ impl Chart {
     fn draw(&self) -> Result<(String, Frame), ChartError> {
         let mut svg = String::new();
         let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+        // Half of the width, so that something is left to see.
+        let left = LEFT.max(self.y.label_width() + CHARACTER).min(WIDTH / 2);
+        let x = self.x.clone().thinned(WIDTH - left - RIGHT);
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
-            .margin_right(72)
+            .margin_right(RIGHT)
             .x_label_area_size(96)
-            .y_label_area_size(190)
-            .build_cartesian_2d(self.x.clone(), self.y.clone())?;
+            .y_label_area_size(left)
+            .build_cartesian_2d(x, self.y.clone())?;
         chart
             .configure_mesh()
             .x_desc(self.x.name.as_str())

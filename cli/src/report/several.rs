@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use redisbench_benchmark::api::status::{
-    CellResult, CellSearch, ComparisonOutcome, ComparisonResult, SearchResult, StepOutcome, TrialLine,
+    CellResult, CellSearch, ComparisonOutcome, ComparisonResult, LimitedBy, SearchResult, StepOutcome, TrialLine,
 };
-use redisbench_benchmark::human::{change, latency, rate};
+use redisbench_benchmark::human::{are, change, counted, latency};
 use redisbench_benchmark::report::Measurement;
 
 use super::chart::{Axis, Chart, Mark, Role, Shape};
@@ -49,21 +49,33 @@ impl<'a> Several<'a> {
         several
     }
 
-    /// The highest throughput. None if cells have different tests, or nothing was measured.
+    /// The highest throughput; the lowest p99 if all trials met the same rate. None if cells have different tests, or nothing was measured.
     fn best(&self) -> Option<String> {
-        let value = |line: &TrialLine| Metric::Throughput.of(line, &self.cells);
-        let known = self.trials.iter().filter_map(|line| Some((value(line)?, line)));
-        let ((throughput, interval), line) = known.max_by_key(|((throughput, _), _)| *throughput)?;
+        let has_rates = |line: &TrialLine| line.setting.parameters.keys().any(|field| field.contains("rate"));
+        let is_paced = self.trials.iter().all(|line| line.limited_by == Some(LimitedBy::Rate) && !has_rates(line));
+        let metric = if is_paced { Metric::P99 } else { Metric::Throughput };
+        let known = self.trials.iter().filter_map(|line| Some((metric.of(line, &self.cells)?, line)));
+        let ((value, interval), line) = if is_paced {
+            known.min_by_key(|((p99, _), _)| *p99)?
+        } else {
+            known.max_by_key(|((throughput, _), _)| *throughput)?
+        };
         if self.trials.iter().any(|other| other.setting.preset != line.setting.preset) {
             return None;
         }
         let only = self.trials.iter().all(|other| other.cell == line.cell);
-        let what = if only { "Throughput".to_owned() } else { format!("Highest throughput, with {}", name(line)) };
+        let what = match (is_paced, only) {
+            (true, true) => "The requested rate was met. p99".to_owned(),
+            (true, false) => format!("All trials met the requested rate. Lowest p99, with {}", name(line)),
+            (false, true) => "Throughput".to_owned(),
+            (false, false) => format!("Highest throughput, with {}", name(line)),
+        };
+        let text = |value: u64| metric.scale().text(value);
         let interval = match interval {
-            Some((low, high)) => format!("mean of its trials, {} to {} with 95 % confidence", rate(low), rate(high)),
+            Some((low, high)) => format!("mean of its trials, {} to {} with 95 % confidence", text(low), text(high)),
             None => "of a single trial".to_owned(),
         };
-        Some(format!("{what}: {} ({interval}).", rate(throughput)))
+        Some(format!("{what}: {} ({interval}).", text(value)))
     }
 }
 
@@ -129,7 +141,7 @@ pub fn section(reading: &Reading) -> Result<Option<Markup>, ReportError> {
         }
         @for result in several.comparison.iter().skip(PLOTS).take(PLOTS) { (table::table(&trials::comparison_grid(result))) }
         @if several.comparison.len() > 2 * PLOTS {
-            p { (several.comparison.len() - 2 * PLOTS) " more comparisons are in the artifact experiment.json." }
+            p { (trials::more((several.comparison.len() - 2 * PLOTS) as u64, "comparison").trim_end()) "." }
         }
         @if !several.cells.is_empty() { (table::table(&trials::repeats_grid(&several.cells))) }
         @if let Some(operations) = trials::operations_grid(&several.cells) { (table::table(&operations)) }
@@ -238,7 +250,10 @@ fn curves(measurements: &[Measurement], lines: &[TrialLine]) -> Result<Option<Ch
         return Ok(None);
     }
     let more = all.saturating_sub(Role::SERIES.len());
-    let more = if more > 0 { format!(" {more} more cells are not shown.") } else { String::new() };
+    let more = match more as u64 {
+        0 => String::new(),
+        more => format!(" {} {} not shown.", counted(more, "more cell"), are(more)),
+    };
     legend.push((Role::Unsure, "more than the number of requests supports".to_owned()));
     Ok(Some(Chart {
         id: "curves".into(),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redisbench_benchmark::api::status::{CellResult, TrialLine};
-use redisbench_benchmark::human::shorten;
+use redisbench_benchmark::human::{are, shorten};
 
 use super::chart::{Axis, Chart, Mark, Role, Scale};
 use crate::render::{Grid, trials};
@@ -42,7 +42,7 @@ impl Metric {
         spread.map(|(mean, interval)| (mean, Some(interval))).or(alone)
     }
 
-    fn scale(self) -> Scale {
+    pub fn scale(self) -> Scale {
         match self {
             Self::Throughput => Scale::Rate,
             Self::P99 => Scale::Latency,
@@ -134,8 +134,9 @@ fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
         marks.push(Mark::Line(role, line));
     }
     let several = swept.series.len() > 1;
-    let more = swept.series.len().saturating_sub(Role::SERIES.len());
-    let more = if more > 0 { format!(" {more} more series are in the table of trials.") } else { String::new() };
+    let more = swept.series.len().saturating_sub(Role::SERIES.len()) as u64;
+    let verb = are(more);
+    let more = if more > 0 { format!(" {more} more series {verb} in the table of trials.") } else { String::new() };
     let names = swept.series.iter().map(|(name, _)| name.clone());
     Chart {
         id: id.to_owned(),

@@ -1,7 +1,7 @@
 //! The tables of the terminal as HTML.
 
 use maud::{Markup, html};
-use redisbench_benchmark::human::{count, shorten};
+use redisbench_benchmark::human::{are, counted, shorten};
 
 use crate::render::grid::Cell;
 use crate::render::{Grid, Style};
@@ -43,8 +43,8 @@ pub fn table(grid: &Grid) -> Markup {
                 }
             }
         }
-        @if rows.len() > ROWS {
-            p { (count((rows.len() - ROWS) as u64)) " more rows are in the full result." }
+        @if let Some(more @ 1..) = rows.len().checked_sub(ROWS).map(|more| more as u64) {
+            p { (counted(more, "more row")) " " (are(more)) " in the full result." }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::curve::Curve;
 use super::intervals::intervals;
 use super::sample::{SMALL, Size, measurement, reading};
 use super::*;
+use crate::export::tests::with_findings;
 
 /// The limit of a report.
 const BYTES: usize = 2_000_000;
@@ -127,4 +128,35 @@ fn an_unknown_trial_is_named() {
     assert_eq!(error.to_string(), "--trial 7: there is no full result of it; there are: 0");
     let empty = Reading::default();
     assert!(page(&empty, None).unwrap().contains("Nothing was measured."));
+}
+
+#[test]
+fn a_finding_names_its_trials() {
+    let message = "the throughput fell by 31 % in the second half of the measurement";
+    let whole = with_findings(message);
+    let results = Reading { object: None, ..whole.clone() };
+    for reading in [whole, results] {
+        let page = page(&reading, None).unwrap();
+        let finding = format!("Unsteady, trial 1 of 2, load.connections=8</h3><p>{message}</p>");
+        assert!(page.contains(&finding), "{page}");
+        assert!(page.contains("Misses, trial 1 of 2, trial 2 of 2</h3>"), "{page}");
+        assert!(!page.contains("Trial</h3>"), "{page}");
+    }
+}
+
+#[test]
+fn the_best_of_trials_that_met_one_rate_has_the_lowest_p99() {
+    let answer = |field: &str| {
+        let mut reading = with_findings("a message");
+        let status = reading.object.as_mut().unwrap().status.as_mut().unwrap();
+        for (line, p99) in status.trials.iter_mut().zip([3_000_000, 2_000_000]) {
+            line.p99_nanoseconds = Some(p99);
+            line.setting.parameters = [(field.to_owned(), p99.to_string())].into();
+        }
+        several::answers(&reading).remove(0)
+    };
+    let by_p99 =
+        "All trials met the requested rate. Lowest p99, with connections=2000000: 2.00 ms (of a single trial).";
+    assert_eq!(answer("load.connections"), by_p99);
+    assert_eq!(answer("load.openLoop.rate"), "Highest throughput, with rate=2000000: 501/s (of a single trial).");
 }

@@ -74,6 +74,15 @@ fn the_full_result_is_saved_and_its_seconds_are_its_total() {
     let again = Run::local(&manifest(&redis, ""), &output).finish();
     again.assert_refused(&format!("--output-dir {}: has tiny-trial-0.json of an earlier run", directory.display()));
     assert_eq!(document(&directory.join("tiny-trial-0.json")), full);
+
+    // Results of two benchmarks could not be read together.
+    let other = manifest(&redis, "").replace("name: tiny", "name: other");
+    let refused = Run::local(&other, &output).finish();
+    refused.assert_refused(&format!(
+        "--output-dir {}: has tiny-trial-0.json of an earlier run: use another directory, or remove the files of that run",
+        directory.display()
+    ));
+    assert_eq!(files(&directory), ["tiny-trial-0.json"]);
 }
 
 #[test]

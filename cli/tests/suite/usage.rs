@@ -116,6 +116,10 @@ fn missing_files_and_wrong_arguments() {
     }
     let (_, _, stderr) = run(&["local"], "");
     assert!(stderr.starts_with("error: no target: give one with --target HOST:PORT"), "{stderr}");
+    for command in [&["export", "--format", "csv"][..], &["report"]] {
+        let (code, _, stderr) = run(command, "");
+        assert!(code == Some(2) && stderr.contains("<NAME|--file <FILE>>"), "{stderr}");
+    }
     let (code, stdout, _) = run(&["--version"], "");
     assert_eq!((code, stdout.as_str()), (Some(0), concat!("kubectl-redisbench ", env!("CARGO_PKG_VERSION"), "\n")));
 }

@@ -23,6 +23,9 @@ pub struct CellResult {
     /// The worst verdict of its trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
+    /// True if all trials met the requested rate, so that p99 ranks them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_p99: bool,
     /// Successful requests per second. The highest is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputSpread>,
@@ -60,6 +63,16 @@ pub struct CellResult {
     pub operations: Vec<OperationRepeats>,
 }
 
+impl CellResult {
+    /// The indices of the best and the worst trial, if they are known.
+    pub fn ends(&self) -> Option<(u32, u32)> {
+        if self.by_p99 {
+            return self.p99.map(|spread| (spread.best_trial, spread.worst_trial));
+        }
+        self.throughput.map(|spread| (spread.best_trial, spread.worst_trial))
+    }
+}
+
 /// Client-side caches over the repeats of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -77,9 +90,9 @@ pub struct OperationRepeats {
     /// The operation's name in the spec.
     #[schemars(length(max = 32))]
     pub name: String,
-    /// In the trial with the highest throughput of all operations, `throughput.bestTrial`.
+    /// In the trial `throughput.bestTrial`, or `p99.bestTrial` if `byP99`.
     pub best: OperationRun,
-    /// In the trial with the lowest throughput of all operations, `throughput.worstTrial`.
+    /// In the worst of them.
     pub worst: OperationRun,
     /// Over all trials: the mean of their rates, and response time over all requests, from merged histograms.
     pub average: OperationRun,

@@ -104,7 +104,7 @@ pub struct TrialLine {
     /// Why it failed, or the worst reason why it is not Valid. Not set in runs of 100 or more trials of several clients with four swept
     /// fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 96))]
+    #[schemars(length(max = 512))]
     pub why: Option<String>,
 }
 

@@ -49,7 +49,7 @@ fn a_silent_shard_holds_nothing_up_and_is_named() {
     assert_eq!(cleanup.left.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(), [2]);
     assert_eq!(cleanup.removed_keys, 2_000);
     let summary = cleanup.summary();
-    assert!(summary.contains("keys of 1 shards may be left") && summary.contains("shard 2:"), "{summary}");
+    assert!(summary.contains("keys of 1 shard may be left") && summary.contains("shard 2:"), "{summary}");
 }
 
 #[test]

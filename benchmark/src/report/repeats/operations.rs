@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redisbench_wire::histogram::HistogramError;
 
-use crate::api::status::{Latencies, OperationRepeats, OperationResult, OperationRun, ThroughputSpread};
+use crate::api::status::{Latencies, OperationRepeats, OperationResult, OperationRun};
 use crate::measurement::latencies;
 use crate::measurement::measured::Measured;
 use crate::report::measurement::Measurement;
@@ -59,23 +59,23 @@ impl Operations {
         Ok(())
     }
 
-    /// Each operation of a cell with this throughput. A single one is the total, and is left out.
-    pub(super) fn repeats(&self, throughput: &ThroughputSpread) -> Vec<OperationRepeats> {
+    /// Each operation of a cell with this best and this worst trial. A single one is the total, and is left out.
+    pub(super) fn repeats(&self, ends: (u32, u32)) -> Vec<OperationRepeats> {
         if self.sums.len() < 2 {
             return Vec::new();
         }
-        self.sums.iter().filter_map(|sum| self.of(sum, throughput)).collect()
+        self.sums.iter().filter_map(|sum| self.of(sum, ends)).collect()
     }
 
-    fn of(&self, sum: &Sum, throughput: &ThroughputSpread) -> Option<OperationRepeats> {
+    fn of(&self, sum: &Sum, (best, worst): (u32, u32)) -> Option<OperationRepeats> {
         let within = |trial: u32| self.runs.get(&trial)?.get(&sum.name).copied();
         let rates = self.runs.values().map(|runs| runs.get(&sum.name).map(|run| run.per_second));
         let all = rates.collect::<Option<Vec<u64>>>()?.into_iter().fold(0, u64::saturating_add);
         let times = if sum.is_whole { latencies::response_time(&sum.measured, &[]) } else { Latencies::default() };
         Some(OperationRepeats {
             name: sum.name.clone(),
-            best: within(throughput.best_trial)?,
-            worst: within(throughput.worst_trial)?,
+            best: within(best)?,
+            worst: within(worst)?,
             average: run(all.checked_div(self.runs.len() as u64)?, &times),
         })
     }

@@ -91,6 +91,22 @@ fn repeats_of_a_cell_are_told_by_metric() {
     assert_eq!(cells[1].error_rate.unwrap().mean_millionths, 0);
 }
 
+/// If each trial met the requested rate, the highest throughput is a matter of chance.
+#[test]
+fn trials_that_met_their_rate_are_ranked_by_p99() {
+    let limited = |limits: [LimitedBy; 2]| {
+        let mut lines: Vec<_> = lines(&four()).into_iter().filter(|line| line.cell == 0).collect();
+        for (line, (limit, rate)) in lines.iter_mut().zip(limits.into_iter().zip([1_000, 1_001])) {
+            (line.limited_by, line.achieved_per_second) = (Some(limit), Some(rate));
+        }
+        cells(&lines).remove(0)
+    };
+    let cell = limited([LimitedBy::Rate; 2]);
+    assert_eq!((cell.by_p99, cell.ends(), cell.throughput.unwrap().best_trial), (true, Some((0, 2)), 2));
+    let cell = limited([LimitedBy::Rate, LimitedBy::Target]);
+    assert_eq!((cell.by_p99, cell.ends()), (false, Some((2, 0))));
+}
+
 #[test]
 fn one_repeat_says_nothing_and_a_trial_that_failed_does_not_count() {
     let all = four();
@@ -172,15 +188,17 @@ fn the_document_of_an_experiment_has_every_cell_with_its_distribution() {
 #[test]
 fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
     let both = [finished_of_two(0, 1_000_000, 10_000), finished_of_two(2, 3_000_000, 20_000)];
-    let operations = |trials: &[Measurement]| {
+    let limited = |trials: &[Measurement], limit: LimitedBy| {
         let mut together = Together::default();
         for trial in trials {
             together.add(trial).unwrap();
         }
         let mut experiment = Experiment::default();
-        experiment.add(cells(&lines(&both)).remove(0), Some(&together)).unwrap();
+        let lines = lines(&both).into_iter().map(|line| TrialLine { limited_by: Some(limit), ..line });
+        experiment.add(cells(&lines.collect::<Vec<_>>()).remove(0), Some(&together)).unwrap();
         experiment.cells.remove(0).result.operations
     };
+    let operations = |trials: &[Measurement]| limited(trials, LimitedBy::Target);
     let mut trials = both.each_ref().map(whole);
     let found = operations(&trials);
     assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["get", "set"]);
@@ -188,6 +206,8 @@ fn each_operation_has_its_best_and_its_worst_trial_and_all_together() {
     // The second trial had twice the throughput, and three times the latency.
     assert_eq!([best, worst, average].map(|run| run.per_second), [1_000, 500, 750]);
     assert!(is_near(best.p99_nanoseconds, 1_500_000) && is_near(worst.p99_nanoseconds, 500_000), "{found:?}");
+    let by_p99 = &limited(&trials, LimitedBy::Rate)[0];
+    assert_eq!((by_p99.best, by_p99.worst), (*worst, *best));
     // 5,000 requests of 0.5 ms and 10,000 of 1.5 ms.
     assert!(is_near(average.p50_nanoseconds, 1_500_000) && is_near(average.mean_nanoseconds, 1_166_667), "{found:?}");
     assert!(is_near(found[1].average.p50_nanoseconds, 3_000_000), "{found:?}");

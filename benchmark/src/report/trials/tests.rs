@@ -241,12 +241,27 @@ fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchm
 #[test]
 fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let most = u32::try_from(MOST_TRIALS).unwrap();
-    for swept in 0..=usize::try_from(MOST_SWEPT).unwrap() {
-        let status = largest(&benchmark, long_lines(most, swept));
-        // Omitted entries are counted, and listed in the artifact.
-        assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
+    // The lines of fewer trials have whole reasons.
+    for most in [u32::try_from(MOST_TRIALS).unwrap(), MANY - 10] {
+        for swept in 0..=usize::try_from(MOST_SWEPT).unwrap() {
+            let status = largest(&benchmark, long_lines(most, swept));
+            // Omitted entries are counted, and listed in the artifact.
+            assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
+        }
     }
+}
+
+#[test]
+fn the_reason_of_one_of_a_few_trials_is_whole() {
+    let mut late = snapshot(0, &vec![1_000_000; 10_000]);
+    late.latency.service = Some(encoded(HistogramKind::Request, &vec![500_000; 10_000]));
+    late.generator.waited_for_room = Some(0);
+    let why = |of| line_of(late.clone(), of, 1).why.unwrap();
+    assert!(why(MANY).ends_with('…'), "{}", why(MANY));
+    let (whole, cut) = (why(MANY - 1), why(MANY));
+    assert!(whole.len() > 96 && !whole.ends_with('…') && whole.starts_with(cut.trim_end_matches('…')), "{whole}");
+    let line = TrialLine { verdict: Some(VerdictValue::Degraded), ..line_of(late.clone(), 3, 0) };
+    assert_eq!(worst(&[line], 3).unwrap().reasons[0].message, format!("trial 2 of 3: {whole}"));
 }
 
 #[test]
@@ -325,6 +340,7 @@ fn of_many_doubtful_trials_the_worst_are_named() {
     lines.push(of(30, VerdictValue::Invalid));
     lines.push(of(31, VerdictValue::Valid));
     let verdict = worst(&lines, 40).unwrap();
+    assert_eq!(doubtful(&lines).len(), 31);
     assert_eq!((verdict.value, verdict.reasons.len()), (VerdictValue::Invalid, 16));
     assert_eq!(verdict.reasons[0].message, "trial 31 of 40, get: why");
     assert_eq!(verdict.reasons[1].message, "trial 1 of 40, get: why");

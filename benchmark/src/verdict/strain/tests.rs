@@ -68,7 +68,7 @@ fn five_saturated_seconds_of_a_minute_are_told_with_the_worst_and_their_share() 
     let verdict = judged(shard(0, 0, 60, Some(some(60, 31, 5, FULL))));
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Unknown), "{verdict:?}");
     let message = &verdict.reasons[0].message;
-    assert!(message.starts_with("1 of 1 shards lacked processor time now and then, shard 0 the most: "), "{message}");
+    assert!(message.starts_with("1 of 1 shard lacked processor time now and then, shard 0 the most: "), "{message}");
     assert!(
         message.contains(
             "its busiest worker ran for 57 % of the measurement (100 % of the worst second, 31.0 s after the measurement began; \

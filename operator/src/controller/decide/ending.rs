@@ -127,7 +127,10 @@ pub(super) fn over(
     }
     let missing = without_artifacts(&decision.status);
     if next.is_none() && missing > 0 {
-        add_to_complete(decision, &format!("the full results of {missing} trials were not stored"));
+        add_to_complete(
+            decision,
+            &format!("the full results of {} were not stored", human::counted(missing as u64, "trial")),
+        );
     }
     // If the loss ends the run, its own notice reports it.
     if why != live::SHARD_LOST {

@@ -107,7 +107,7 @@ fn results_that_could_not_be_kept_are_counted_at_the_end() {
     let before = in_trial(2, &json!({"trials": [line, second]}));
     let decision = decide_on(&of_presets(&json!({})), &before, &over(2, Ending::Completed, VerdictValue::Valid));
     let complete = &find(&decision.status, "Complete").unwrap().message;
-    assert!(complete.ends_with("the full results of 1 trials were not stored"), "{complete}");
+    assert!(complete.ends_with("the full results of 1 trial were not stored"), "{complete}");
 }
 
 #[test]
