@@ -39,7 +39,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
             BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE, TESTKIT]),
         ),
         // Starts the operator, and serves the control side of many shards.
-        ("redisbench-scale", BTreeSet::from(["redisbench-loadgen", BENCHMARK, WIRE])),
+        ("redisbench-scale", BTreeSet::from(["redisbench-loadgen", BENCHMARK, WIRE, TESTKIT])),
     ])
 }
 

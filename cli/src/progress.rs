@@ -130,16 +130,11 @@ mod tests {
 
     use super::*;
     use crate::manifest::parse;
+    use crate::manifest::tests::MINIMAL;
 
-    const MANIFEST: &str = "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {name: a}
-spec:
-  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
-  workload: {operations: [{name: get, command: GET __key__}]}
-  load: {type: ClosedLoop, duration: 1m, warmup: 5s}
-";
+    fn manifest() -> String {
+        MINIMAL.replace("duration: 10s", "duration: 1m, warmup: 5s")
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -165,7 +160,7 @@ spec:
 
     #[test]
     fn running_says_rate_latency_errors_and_time() {
-        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let spec = parse(&manifest()).unwrap().benchmark.spec;
         let mut status = running();
         let progress = status.progress.as_mut().unwrap();
         (progress.p50_nanoseconds, progress.p999_nanoseconds) = (Some(312_000), Some(9_100_000));
@@ -191,7 +186,7 @@ spec:
 
     #[test]
     fn a_trial_of_several_says_what_it_is_of() {
-        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let spec = parse(&manifest()).unwrap().benchmark.spec;
         let mut status = running();
         let trial = status.trial.as_mut().unwrap();
         (trial.index, trial.of, trial.setting) = (1, 12, Some("load.connections=64, repeat 2".to_owned()));
@@ -203,11 +198,11 @@ spec:
 
     #[test]
     fn a_load_without_an_end_says_so() {
-        let spec = parse(&MANIFEST.replace("duration: 1m, ", "")).unwrap().benchmark.spec;
+        let spec = parse(&manifest().replace("duration: 1m, ", "")).unwrap().benchmark.spec;
         let text = line(&spec, &running(), at(120));
         assert!(text.starts_with("Running   20s, until aborted   5.00k/s"), "{text}");
         let trace = "trace: {configMapRef: {name: monday, key: monitor.txt}}";
-        let once = MANIFEST.replace("operations: [{name: get, command: GET __key__}]", trace);
+        let once = manifest().replace("operations: [{name: get, command: GET __key__}]", trace);
         let once = once.replace("duration: 1m, warmup: 5s", "warmup: 0s");
         let text = line(&parse(&once).unwrap().benchmark.spec, &running(), at(120));
         assert!(text.starts_with("Running   20s, until the recording ends   5.00k/s"), "{text}");
@@ -216,7 +211,7 @@ spec:
     #[test]
     fn a_measurement_of_few_requests_is_no_warmup() {
         let spec =
-            parse(&MANIFEST.replace("warmup: 5s", "warmup: 30s, warmupEnds: WhenSettled")).unwrap().benchmark.spec;
+            parse(&manifest().replace("warmup: 5s", "warmup: 30s, warmupEnds: WhenSettled")).unwrap().benchmark.spec;
         let mut status = running();
         let progress = status.progress.as_mut().unwrap();
         (progress.p99_nanoseconds, progress.achieved_per_second) = (None, 7);
@@ -227,7 +222,7 @@ spec:
 
     #[test]
     fn preparing_says_what_is_waited_for() {
-        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let spec = parse(&manifest()).unwrap().benchmark.spec;
         let mut status = running();
         status.phase = Phase::Preparing;
         status.shards = Some(ShardCounts { desired: 2, armed: 1, ..ShardCounts::default() });

@@ -4,7 +4,7 @@ mod frame;
 mod ledger;
 
 pub use frame::{
-    CallError, Calls, Configure, Decoder, FrameError, FromDriver, Hello, Kind, Operation, Outcome, Ready, Sharing,
+    CallErrorKind, Calls, Configure, Decoder, FrameError, FromDriver, Hello, Kind, Operation, Outcome, Ready, Sharing,
     Topology, configure, drain,
 };
 pub use ledger::{Ledger, LedgerError};

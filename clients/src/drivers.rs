@@ -92,10 +92,10 @@ impl Drivers {
 }
 
 /// The right to use a driver, which one trial has at a time, and the place where the driver waits for the next trial.
-pub type Turn = OwnedMutexGuard<Option<Idle>>;
+pub type DriverTurn = OwnedMutexGuard<Option<Idle>>;
 
 /// Keeps a driver for the next trial.
-pub fn rest(session: Session, mut turn: Turn) {
+pub fn rest(session: Session, mut turn: DriverTurn) {
     // Without it, the driver ends, and the next trial asks for another.
     *turn = session.rest().ok();
 }
@@ -134,7 +134,7 @@ impl Socket {
     ///
     /// # Errors
     /// Fails if it does not come, or comes with something else.
-    pub async fn session(&self) -> Result<(Session, Turn), Fault> {
+    pub async fn session(&self) -> Result<(Session, DriverTurn), Fault> {
         let limit = self.patience.step;
         timeout(limit, self.find()).await.unwrap_or_else(|_| {
             let (name, path) = (&self.name, self.path.display());
@@ -142,7 +142,7 @@ impl Socket {
         })
     }
 
-    async fn find(&self) -> Result<(Session, Turn), Fault> {
+    async fn find(&self) -> Result<(Session, DriverTurn), Fault> {
         let mut turn = Arc::clone(&self.idle).lock_owned().await;
         if let Some(session) = turn.take().and_then(Idle::resume) {
             return Ok((session, turn));

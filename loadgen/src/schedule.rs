@@ -30,12 +30,12 @@ pub struct Schedule {
     grid: Grid,
     step: u64,
     present: Slot,
-    arrivals: Arrivals,
+    times: DueTimes,
 }
 
-/// The distribution of a worker's requests over time.
+/// How a worker's due times are calculated.
 #[derive(Clone, Debug)]
-enum Arrivals {
+enum DueTimes {
     /// Request k at k over the rate.
     Constant(Constant),
     /// Request k at L^-1(k).
@@ -59,7 +59,7 @@ impl Schedule {
         }
         let streams = Box::new(Streams::new(plan, start, of));
         let (present, grid) = (streams.present(), Grid::new(seat, pacing_grid_nanoseconds));
-        Some(Self { start, grid, step: 0, present, arrivals: Arrivals::Streams(streams) })
+        Some(Self { start, grid, step: 0, present, times: DueTimes::Streams(streams) })
     }
 
     /// The schedule of a recording's requests of `seat`, beginning at `start`; `None` in a closed loop.
@@ -70,20 +70,20 @@ impl Schedule {
             return None;
         };
         let present = Slot { k: replay.peek().unwrap_or(u64::MAX), due: 0 };
-        let arrivals = Arrivals::Replayed(Box::new(Replayed::of(plan, replay)?));
-        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: 0, present, arrivals };
+        let times = DueTimes::Replayed(Box::new(Replayed::of(plan, replay)?));
+        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: 0, present, times };
         schedule.present.due = schedule.due();
         Some(schedule)
     }
 
     fn new(seat: Seat, rate: CumulativeRate, arrival: Arrival, seed: u64, grid: u64, start: u64) -> Self {
-        let arrivals = match (arrival, rate.constant()) {
-            (Arrival::Constant, Some(rate)) => Arrivals::Constant(Constant::new(seat, rate)),
-            (Arrival::Constant, None) => Arrivals::Stages(rate),
-            (Arrival::Poisson, _) => Arrivals::Poisson(Box::new(Poisson::new(seat, rate, seed))),
+        let times = match (arrival, rate.constant()) {
+            (Arrival::Constant, Some(rate)) => DueTimes::Constant(Constant::new(seat, rate)),
+            (Arrival::Constant, None) => DueTimes::Stages(rate),
+            (Arrival::Poisson, _) => DueTimes::Poisson(Box::new(Poisson::new(seat, rate, seed))),
         };
         let present = Slot { k: seat.first(), due: 0 };
-        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: seat.step(), present, arrivals };
+        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: seat.step(), present, times };
         schedule.present.due = schedule.due();
         schedule
     }
@@ -96,7 +96,7 @@ impl Schedule {
     #[inline]
     pub fn advance(&mut self) {
         self.present.k += self.step;
-        if let Arrivals::Constant(constant) = &mut self.arrivals {
+        if let DueTimes::Constant(constant) = &mut self.times {
             constant.advance();
             self.present.due = self.start.saturating_add(self.grid.up(constant.time()));
         } else {
@@ -104,21 +104,21 @@ impl Schedule {
         }
     }
 
-    /// The same for arrivals that cost more. Out of line, so that a constant rate costs little.
+    /// Like `advance`, for due times that cost more. Out of line, so that a constant rate costs little.
     #[inline(never)]
     fn advance_by_rate(&mut self) {
-        match &mut self.arrivals {
-            Arrivals::Poisson(poisson) => poisson.advance(),
-            Arrivals::Streams(streams) => {
+        match &mut self.times {
+            DueTimes::Poisson(poisson) => poisson.advance(),
+            DueTimes::Streams(streams) => {
                 streams.advance();
                 self.present = streams.present();
                 return;
             }
-            Arrivals::Replayed(replayed) => {
+            DueTimes::Replayed(replayed) => {
                 replayed.replay.advance();
                 self.present.k = replayed.replay.peek().unwrap_or(u64::MAX);
             }
-            Arrivals::Constant(_) | Arrivals::Stages(_) => {}
+            DueTimes::Constant(_) | DueTimes::Stages(_) => {}
         }
         self.present.due = self.due();
     }
@@ -130,7 +130,7 @@ impl Schedule {
 
     /// The end of the schedule of all workers, after all their slots; `None` if it does not.
     pub fn end(&self) -> Option<u64> {
-        let Arrivals::Replayed(replayed) = &self.arrivals else { return None };
+        let DueTimes::Replayed(replayed) = &self.times else { return None };
         // Each worker's grid may move its last slot by less than the width.
         replayed.end().map(|time| self.start.saturating_add(time).saturating_add(self.grid.width))
     }
@@ -140,12 +140,12 @@ impl Schedule {
         // The latest time that the grid does not round up to `end` or later.
         let last = end.checked_sub(self.start).and_then(|time| time.checked_sub(1));
         let Some(latest) = last.and_then(|last| self.grid.down(last)) else { return 0 };
-        let first_beyond = match &self.arrivals {
-            Arrivals::Constant(constant) => constant.count_until(latest),
-            Arrivals::Stages(rate) => rate.count_before(latest.saturating_add(1)),
-            Arrivals::Poisson(poisson) => return poisson.slots_until(latest),
-            Arrivals::Streams(streams) => return streams.due_before(end),
-            Arrivals::Replayed(replayed) => return replayed.count_until(latest),
+        let first_beyond = match &self.times {
+            DueTimes::Constant(constant) => constant.count_until(latest),
+            DueTimes::Stages(rate) => rate.count_before(latest.saturating_add(1)),
+            DueTimes::Poisson(poisson) => return poisson.slots_until(latest),
+            DueTimes::Streams(streams) => return streams.due_before(end),
+            DueTimes::Replayed(replayed) => return replayed.count_until(latest),
         };
         first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
     }
@@ -153,12 +153,12 @@ impl Schedule {
     /// The due time of the current slot.
     #[inline]
     fn due(&self) -> u64 {
-        let time = match &self.arrivals {
-            Arrivals::Constant(constant) => constant.time(),
-            Arrivals::Stages(rate) => rate.due(self.present.k),
-            Arrivals::Poisson(poisson) => poisson.time(),
-            Arrivals::Streams(streams) => return streams.present().due,
-            Arrivals::Replayed(replayed) => match replayed.time() {
+        let time = match &self.times {
+            DueTimes::Constant(constant) => constant.time(),
+            DueTimes::Stages(rate) => rate.due(self.present.k),
+            DueTimes::Poisson(poisson) => poisson.time(),
+            DueTimes::Streams(streams) => return streams.present().due,
+            DueTimes::Replayed(replayed) => match replayed.time() {
                 Some(time) => time,
                 None => return u64::MAX,
             },

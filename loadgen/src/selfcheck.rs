@@ -8,7 +8,7 @@ mod meter;
 mod run_queue;
 mod seconds;
 
-pub use machine::{Evidence, Seen};
+pub use machine::{Evidence, ObservedMachine};
 pub(crate) use machine::{Observer, quota_millionths};
 pub use meter::Meter;
 pub use run_queue::RunQueue;

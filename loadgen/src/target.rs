@@ -34,8 +34,8 @@ use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
 
-use self::access::Access;
 pub use self::access::Mounts;
+use self::access::TargetAccess;
 pub use self::advice::{failure, of_target, refused_handshake};
 pub use self::cleanup::clean_up;
 pub use self::finding::{Finding, FoundTarget};
@@ -111,7 +111,7 @@ pub async fn search(plan: ShardPlan, mounts: Mounts, findings: mpsc::Sender<Find
 /// Re-reads the Secrets, which may have been rotated. Sends the handshake and TLS settings for new connections.
 pub async fn renew(plan: ShardPlan, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
     // A Secret in mid-replacement is read again when the next connection fails.
-    if let Ok(access) = Access::read(&plan, &mounts).await {
+    if let Ok(access) = TargetAccess::read(&plan, &mounts).await {
         let _ = renewed.send(inspect::for_engine(&plan, &access, named)).await;
     }
 }
@@ -176,7 +176,7 @@ fn needs_scripts(plan: &ShardPlan) -> bool {
 }
 
 async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology>, silent: bool) -> Finding {
-    let finding = match Access::read(plan, mounts).await {
+    let finding = match TargetAccess::read(plan, mounts).await {
         Ok(access) => timeout(LOOK, look(plan, &access, known, silent)).await.unwrap_or_else(|_| {
             Finding::Obstacle(failure(
                 FailureReason::Unreachable,

@@ -33,7 +33,7 @@ use mix::Mix;
 use numbering::{Numbering, Turns};
 use pattern::Pattern;
 use recorded::Recorded;
-use rng::Stream;
+use rng::RandomStream;
 use template::Template;
 use transaction::Around;
 use values::Values;
@@ -41,7 +41,7 @@ use values::Values;
 pub use error::WorkloadError;
 pub use keys::part_of;
 pub use numbering::begin_apart;
-pub use transaction::Exchange;
+pub use transaction::Compound;
 
 /// Where a request's number has the number of a further draw of its key, if keys are drawn until they belong to a node of the shard.
 pub const DRAW_SHIFT: u32 = limits::REDRAWN_BITS;
@@ -64,9 +64,9 @@ pub struct Workload {
     values: Values,
     templates: Vec<Template>,
     longest: usize,
-    slots: Stream,
+    slots: RandomStream,
     /// Per operation, if any has requests of several commands.
-    exchanges: Option<Box<[Option<Exchange>]>>,
+    compounds: Option<Box<[Option<Compound>]>>,
     /// Per operation, the command that writes a key that a read has missed. Empty if no operation has one.
     fills: Vec<Option<Template>>,
     /// Commands to send instead of generated ones.
@@ -122,7 +122,7 @@ impl OwnKeys {
         let mut spaces = Vec::with_capacity(all.len());
         let mut end = 0_u64;
         for keys in all {
-            let space = KeySpace::new(keys, Pattern::Sequential, 1, Stream::new(plan.workload.seed, rng::KEYS))?;
+            let space = KeySpace::new(keys, Pattern::Sequential, 1, RandomStream::new(plan.workload.seed, rng::KEYS))?;
             let space = space.of_file(plan.workload.key_file.as_ref())?;
             let part = part_of(keys.count, plan.shard.into(), plan.shards.into());
             end = end.saturating_add(part.end - part.start);
@@ -269,7 +269,7 @@ impl Workload {
                     return Err(WorkloadError::EmptyCommand(operation.name.clone()));
                 }
                 // All operations share one stream: a request belongs to only one of them.
-                let stream = Stream::new(workload.seed, rng::KEYS);
+                let stream = RandomStream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
                 let pattern = pattern(keys, turns_of(index, keys, per_request))?;
@@ -281,15 +281,15 @@ impl Workload {
             pattern(keys, turns_of(index, keys, per_request))
         })?;
         let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
-        let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
-        let exchanges = exchanges.iter().any(Option::is_some).then_some(exchanges);
-        let slots = Stream::new(workload.seed, rng::SLOTS);
-        Ok(Self { mix, operation_bits, values, templates, longest, slots, exchanges, fills, recorded: None })
+        let compounds: Box<[_]> = templates.iter().map(Template::compound).collect();
+        let compounds = compounds.iter().any(Option::is_some).then_some(compounds);
+        let slots = RandomStream::new(workload.seed, rng::SLOTS);
+        Ok(Self { mix, operation_bits, values, templates, longest, slots, compounds, fills, recorded: None })
     }
 
     /// The mix of `operations`, and the place of each if it is a fixed sequence. `None` if no operation has a weight.
     fn mix(plan: &TrialPlan, operations: &[Operation], options: &WorkloadOptions) -> Option<(Mix, Vec<Turns>)> {
-        let stream = Stream::new(plan.workload.seed, rng::MIX);
+        let stream = RandomStream::new(plan.workload.seed, rng::MIX);
         let of = |weights: &[u32]| Mix::new(weights.iter().copied(), stream);
         let in_turns = options.in_turns && operations.len() > 1;
         let turned = |mix: Mix| if in_turns { mix.in_turns() } else { mix };
@@ -320,7 +320,7 @@ impl Workload {
         for fill in &options.fills {
             let index = fill.operation as usize;
             let Some(operation) = workload.operations.get(index) else { continue };
-            let stream = Stream::new(workload.seed, rng::KEYS);
+            let stream = RandomStream::new(workload.seed, rng::KEYS);
             let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
             // It takes the same keys as the operation's own command.
             let per_request = template::keys_of(&operation.arguments);
@@ -450,13 +450,13 @@ impl Workload {
     }
 
     /// Returns whether any request has several commands.
-    pub fn has_exchanges(&self) -> bool {
-        self.exchanges.is_some()
+    pub fn has_compounds(&self) -> bool {
+        self.compounds.is_some()
     }
 
-    /// The replies that requests of `operation` get; `None` if each gets one.
-    pub fn exchange(&self, operation: u16) -> Option<Exchange> {
-        self.exchanges.as_ref()?.get(usize::from(operation)).copied().flatten()
+    /// What requests of `operation` consist of; `None` if each is a single command.
+    pub fn compound(&self, operation: u16) -> Option<Compound> {
+        self.compounds.as_ref()?.get(usize::from(operation)).copied().flatten()
     }
 
     /// The length of the longest request in bytes.

@@ -16,8 +16,7 @@
 mod judge;
 
 pub use judge::{
-    ACHIEVED, Arrivals, DISCARDED, Failure, Judgement, Objective, Observed, SHORTEST, StepMeasurement, Unusable, judge,
-    shortest,
+    ACHIEVED, DISCARDED, Failure, Judgement, Objective, Observed, SHORTEST, StepMeasurement, Unusable, judge, shortest,
 };
 
 /// New trials in a row that the answer must pass.

@@ -6,7 +6,7 @@ use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
 use crate::outage;
 use crate::probe::Probe;
 use crate::snapshot::{Latency, NodeTally, OperationTally, ServerNode, Snapshot, Stage, Tally};
-use crate::timeline::{NodePart, Outcomes, Part, SPAN_SECONDS, Span};
+use crate::timeline::{NodePart, Outcomes, SPAN_SECONDS, Span, SpanPart};
 use crate::topology::SLOTS;
 
 impl Snapshot {
@@ -325,8 +325,8 @@ fn check_latency(whose: &str, latency: &Latency, tally: &Tally) -> Result<(), St
     }
 }
 
-fn check_part(part: &Part) -> Result<(), String> {
-    let Part { counts, response, service, error_replies } = part;
+fn check_part(part: &SpanPart) -> Result<(), String> {
+    let SpanPart { counts, response, service, error_replies } = part;
     at_most("unanswered in a second", counts.unanswered, "errors", counts.errors)?;
     at_most("overflow in a second", counts.overflow, "succeeded", counts.succeeded)?;
     equal("response times in a second", response.count(), counts.succeeded - counts.overflow)?;

@@ -353,7 +353,7 @@ fn timeline(warmup: Tally, total: Tally, values: &[u64], errors: &[u64]) -> Time
         }
         coarse.buckets()
     };
-    let part = crate::timeline::Part {
+    let part = crate::timeline::SpanPart {
         counts: Outcomes::of(&total),
         response: coarse(values),
         service: coarse(values),

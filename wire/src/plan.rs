@@ -107,7 +107,7 @@ pub struct TrialPlan {
     pub node_seconds: bool,
     /// Additional measurements besides the requests.
     #[serde(default)]
-    pub measurement: Measurement,
+    pub measurement: MeasurementOptions,
     /// Spans of single requests. None traces no request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracing: Option<Tracing>,
@@ -251,7 +251,7 @@ pub struct Breakdown {
 /// Additional measurements, to judge how far the numbers can be trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Measurement {
+pub struct MeasurementOptions {
     /// True if shard 0 polls the servers' INFO.
     pub server_stats: bool,
     /// The bandwidth of a shard's link in each direction, if specified.
@@ -295,7 +295,11 @@ pub(crate) mod tests {
             },
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             breakdown: Breakdown { operation: true, node: false },
-            measurement: Measurement { server_stats: true, link_bytes_per_second: Some(5), probe_nanoseconds: 7 },
+            measurement: MeasurementOptions {
+                server_stats: true,
+                link_bytes_per_second: Some(5),
+                probe_nanoseconds: 7,
+            },
             ..TrialPlan::basic("redis:6379")
         }
     }

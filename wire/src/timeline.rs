@@ -119,7 +119,7 @@ impl Outcomes {
 /// Requests of one operation in a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Part {
+pub struct SpanPart {
     /// Their outcomes.
     pub counts: Outcomes,
     /// Response time of succeeded requests. Its count plus the overflow is `succeeded`.
@@ -170,7 +170,7 @@ pub struct Span {
     pub received_bytes: u64,
     /// The measured requests by operation, in the plan's order. Without that breakdown one part for all. Empty if there were none.
     #[serde(default, deserialize_with = "bounded::list::<_, _, {limits::OPERATIONS}>")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<SpanPart>,
     /// The same by Redis node, if the plan asks for it: all known nodes, unordered. Empty if `parts` is.
     #[serde(
         default,
@@ -204,7 +204,7 @@ impl Span {
 
     /// An upper estimate of its size as JSON, in bytes.
     pub fn weight(&self) -> usize {
-        let part = |part: &Part| 270 + part.response.weight() + part.service.weight() + part.error_replies.weight();
+        let part = |part: &SpanPart| 270 + part.response.weight() + part.service.weight() + part.error_replies.weight();
         let node = |node: &NodePart| 100 + node.address.len() + node.service.weight();
         300 + self.parts.iter().map(part).sum::<usize>() + self.nodes.iter().map(node).sum::<usize>()
     }
@@ -313,7 +313,7 @@ impl Sum {
 
     /// The sum of all added spans.
     pub fn span(&self, second: u32, seconds: u32) -> Span {
-        let parts = self.parts.iter().map(|sum| Part {
+        let parts = self.parts.iter().map(|sum| SpanPart {
             counts: sum.counts,
             response: sum.response.buckets(),
             service: sum.service.buckets(),

@@ -119,7 +119,7 @@ fn default_true() -> bool {
 }
 
 /// The measurement of each shard, without a probe: that depends on other fields too.
-pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::Measurement {
+pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::MeasurementOptions {
     let capacity = spec.link_capacity.as_deref().and_then(|text| {
         // The schema's pattern rejects texts that are no capacity at all.
         let bits = bits_per_second(text)?;
@@ -129,7 +129,7 @@ pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan
         problems.push(Problem::new(CAPACITY_FIELD, text, "must be 100Kbit to 10Tbit"));
         None
     });
-    plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds: 0 }
+    plan::MeasurementOptions { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds: 0 }
 }
 
 /// The tracing of each shard. The schema has checked it.

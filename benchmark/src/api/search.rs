@@ -1,6 +1,9 @@
 //! `spec.search`: the highest rate at which an objective holds. The doc comments are the text of `kubectl explain`.
 
-use redisbench_statistics::search::{Arrivals, Limits, Objective};
+use std::time::Duration;
+
+use redisbench_statistics::search::{self, Limits, Objective};
+use redisbench_wire::plan::Arrival;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,5 +87,12 @@ pub struct Search {
     /// Range and precision.
     pub limits: Limits,
     /// Distribution of due times in each step.
-    pub arrivals: Arrivals,
+    pub arrivals: Arrival,
+}
+
+impl Search {
+    /// The minimum measured time of a step at this rate.
+    pub fn shortest(&self, rate: u64) -> Duration {
+        search::shortest(rate, self.arrivals == Arrival::Poisson, &self.objective)
+    }
 }

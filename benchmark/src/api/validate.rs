@@ -118,7 +118,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
         node_seconds: watches_nodes(&thresholds),
-        measurement: plan::Measurement { probe_nanoseconds, ..measurement },
+        measurement: plan::MeasurementOptions { probe_nanoseconds, ..measurement },
         tracing: measurement::tracing(&spec.measurement),
         limits: plan::Limits::default(),
     };
@@ -394,6 +394,3 @@ fn drop_nulls(value: &mut Value) {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod request_tests;

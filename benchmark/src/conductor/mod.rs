@@ -15,7 +15,7 @@ mod config;
 mod drain;
 mod driver;
 mod event;
-mod exchange;
+mod exchange_clocks;
 mod held;
 mod intervals;
 mod live;

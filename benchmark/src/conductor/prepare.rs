@@ -7,7 +7,7 @@ use std::time::Duration;
 use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode};
 
 use super::event::{Answered, Event};
-use super::exchange::ExchangeClocks;
+use super::exchange_clocks::ExchangeClocks;
 use super::intervals::polling_interval;
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::{Tally, VerificationCounts};
-use redisbench_wire::timeline::{NodePart, Part, Span};
+use redisbench_wire::timeline::{NodePart, Span, SpanPart};
 
 use super::cached::CacheRates;
 use super::intervals::planned_length;
@@ -103,7 +103,7 @@ impl RecentLatency {
     /// The requests of each of the plan's `operations`. None without that breakdown.
     pub fn operations(&self, operations: &[String]) -> Vec<RecentPart> {
         let parts = self.span.parts.iter().filter(|_| self.span.parts.len() == operations.len());
-        let part = |(name, part): (&String, &Part)| RecentPart {
+        let part = |(name, part): (&String, &SpanPart)| RecentPart {
             name: name.clone(),
             per_second: self.per_second(part.counts.succeeded),
             latency: measured(iter::once(part)).response,
@@ -188,7 +188,7 @@ mod tests {
             let mut response = Coarse::default();
             response.record(1_000_000, succeeded);
             let counts = Outcomes { succeeded, errors: 5, ..Outcomes::default() };
-            Part { counts, response: response.buckets(), ..Part::default() }
+            SpanPart { counts, response: response.buckets(), ..SpanPart::default() }
         };
         let node = NodePart { address: "redis:6379".into(), requests: 45, errors: 10, ..NodePart::default() };
         let span = Span { seconds: 5, parts: vec![part(30), part(10)], nodes: vec![node], ..Span::default() };

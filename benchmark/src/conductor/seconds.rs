@@ -98,14 +98,14 @@ fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
 mod tests {
     use proptest::prelude::*;
     use redisbench_wire::snapshot::Window;
-    use redisbench_wire::timeline::{Outcomes, Part, Timeline};
+    use redisbench_wire::timeline::{Outcomes, SpanPart, Timeline};
 
     use super::*;
     use crate::conductor::tests::{part, snapshot};
 
     fn second(second: u32, succeeded: u64) -> Span {
         let warmup = Outcomes { succeeded, ..Outcomes::default() };
-        Span { second, seconds: 1, warmup, parts: vec![Part::default()], ..Span::default() }
+        Span { second, seconds: 1, warmup, parts: vec![SpanPart::default()], ..Span::default() }
     }
 
     fn told(from: u32, complete: u32, until: u32) -> Timeline {

@@ -55,7 +55,7 @@ mod tests {
     use redisbench_wire::histogram::{EncodedHistogram, Kind};
     use redisbench_wire::limits;
     use redisbench_wire::snapshot::{OperationTally, Tally};
-    use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span};
+    use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Span, SpanPart};
 
     use super::*;
     use crate::conductor::tests::{part, snapshot};
@@ -112,11 +112,11 @@ mod tests {
         });
         says("9 bytes sent by operation in a second, more than bytes sent: 8", |invented| {
             let counts = Outcomes { sent_bytes: 9, ..Outcomes::default() };
-            let parts = vec![Part { counts, ..Part::default() }];
+            let parts = vec![SpanPart { counts, ..SpanPart::default() }];
             invented.timeline.spans = vec![Span { seconds: 1, sent_bytes: 8, parts, ..Span::default() }];
         });
         says("seconds whose operations differ", |stranger| {
-            stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![Part::default(); 2], ..Span::default() }];
+            stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![SpanPart::default(); 2], ..Span::default() }];
         });
         says("seconds of nodes", |stranger| {
             stranger.timeline.spans = vec![Span { seconds: 1, nodes: vec![NodePart::default()], ..Span::default() }];
@@ -138,7 +138,7 @@ mod tests {
             let counts = Outcomes { succeeded: 2, ..Outcomes::default() };
             let mut response = Coarse::default();
             response.record(1, 2);
-            let part = Part { counts, response: response.buckets(), ..Part::default() };
+            let part = SpanPart { counts, response: response.buckets(), ..SpanPart::default() };
             invented.timeline.spans = vec![Span { seconds: 1, parts: vec![part], ..Span::default() }];
         });
     }

@@ -207,7 +207,7 @@ fn add_optional(sum: &mut Option<Histogram<u64>>, encoded: Option<&EncodedHistog
 mod tests {
     use proptest::prelude::*;
     use redisbench_wire::snapshot::{Cache, Churn};
-    use redisbench_wire::timeline::{Outcomes, Part as TimelinePart, Span};
+    use redisbench_wire::timeline::{Outcomes, Span, SpanPart};
 
     use super::*;
     use crate::measurement::merge::merge;
@@ -244,7 +244,7 @@ mod tests {
         let snapshots = (1..4).map(|shard| snapshot(shard - 1, &vec![u64::from(shard) * 1_000_000; 2_000])).collect();
         let mut whole = outcome(snapshots);
         let counts = Outcomes { sent_bytes: 500, ..Outcomes::default() };
-        let parts = vec![TimelinePart { counts, ..TimelinePart::default() }];
+        let parts = vec![SpanPart { counts, ..SpanPart::default() }];
         let span = |second| Span { second, seconds: 1, sent_bytes: 500, parts: parts.clone(), ..Span::default() };
         whole.timeline = (0..seconds).map(span).collect();
         // The last snapshot of a lost shard stays, because it is not final.

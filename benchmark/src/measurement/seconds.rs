@@ -3,15 +3,15 @@
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
 use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{Buckets, Coarse, NodePart, Part, Span, highest_in};
+use redisbench_wire::timeline::{Buckets, Coarse, NodePart, Span, SpanPart, highest_in};
 
 use crate::measurement::measured::Measured;
 use crate::quantile::Quantile;
 
 /// Merges the requests of `parts`. A latency is rounded up to the end of its bucket, by at most 1/32.
-pub fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
+pub fn measured<'a>(parts: impl Iterator<Item = &'a SpanPart>) -> Measured {
     let mut sum = Measured::default();
-    for Part { counts, response, service, error_replies } in parts {
+    for SpanPart { counts, response, service, error_replies } in parts {
         sum.tally.add(&Tally {
             // Other scheduled requests are still waiting for their outcome.
             scheduled: counts.finished(),

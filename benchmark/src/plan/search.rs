@@ -97,15 +97,14 @@ impl SearchPlan {
             problems.dedup();
             return Err(problems);
         };
-        let limits = search.limits;
-        let length = search::shortest(limits.min, search.arrivals, &search.objective);
-        let first = check(&at(cell, limits.min, Some(length)))?;
+        let lowest = search.limits.min;
+        let first = check(&at(cell, lowest, Some(search.shortest(lowest))))?;
         let least = match first.plan.bound {
             Bound::Duration { nanoseconds } if cell.load.duration.is_some() => Duration::from_nanos(nanoseconds),
             _ => Duration::ZERO,
         };
         let mut plan = Self { search, first, least };
-        plan.first = plan.at(limits.min);
+        plan.first = plan.at(lowest);
         Ok(plan)
     }
 
@@ -141,8 +140,7 @@ impl SearchPlan {
 
     /// The step at `rate`.
     fn at(&self, rate: u64) -> Validated {
-        let shortest = search::shortest(rate, self.search.arrivals, &self.search.objective);
-        self.first.at_rate(rate, shortest.max(self.least))
+        self.first.at_rate(rate, self.search.shortest(rate).max(self.least))
     }
 
     /// Input of the plan's hash.

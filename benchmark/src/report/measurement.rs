@@ -433,7 +433,7 @@ mod tests {
     use crate::api::status::{LimitedBy, VerdictValue};
     use proptest::prelude::*;
     use redisbench_wire::limits;
-    use redisbench_wire::timeline::{Part, Span};
+    use redisbench_wire::timeline::{Span, SpanPart};
 
     #[test]
     fn what_fits_is_one_piece() {
@@ -480,7 +480,7 @@ mod tests {
         let span = Span { seconds: 1, ..Span::default() };
         let spec = crate::sample::open_loop(1);
         let mut second = seconds(&spec.plan, std::slice::from_ref(&span)).remove(0);
-        second.operations = vec![NamedPart { name: long, part: Part::default() }];
+        second.operations = vec![NamedPart { name: long, part: SpanPart::default() }];
         for shard in &mut shards {
             shard.lost = Some(why.clone());
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use redisbench_statistics::search::{
-    self, Answer, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, MOST_STEPS, Objective, Observed,
-    StepMeasurement, Unusable,
+    self, Answer, Bad, CONFIRMATIONS, Ending, Failure, Judgement, MOST_STEPS, Objective, Observed, StepMeasurement,
+    Unusable,
 };
 use redisbench_wire::plan::{Arrival, Load};
 
@@ -187,7 +187,6 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         }
         Objective::ErrorRate { .. } | Objective::Achieved { .. } => None,
     };
-    let poisson = matches!(spec.plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
     StepMeasurement {
         // All connections are closed between two trials.
         in_flight_before: 0,
@@ -197,7 +196,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         failed,
         scheduled_per_second: target as f64,
         achieved_per_second: achieved as f64,
-        arrivals: if poisson { Arrivals::Poisson } else { Arrivals::Constant },
+        poisson: matches!(spec.plan.load, Load::OpenLoop { arrival: Arrival::Poisson, .. }),
         quantile,
         backlog_growth: verdict::backlog_growth(spec, outcome, merged).map(|growth| growth.per_second),
     }

@@ -163,7 +163,7 @@ fn pause(parts: &[u64]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
+    use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Span, SpanPart};
 
     use super::*;
     use crate::sample::{self, SECOND, snapshot};
@@ -196,7 +196,7 @@ mod tests {
             response.record(long, 400);
             let counts = Outcomes { scheduled: 1_000, succeeded: 1_000, ..Outcomes::default() };
             let response = response.buckets();
-            let part = Part { counts, service: response.clone(), response, error_replies: Buckets::default() };
+            let part = SpanPart { counts, service: response.clone(), response, error_replies: Buckets::default() };
             Span { second: at, seconds: 1, parts: vec![part], ..Span::default() }
         };
         outcome.timeline = (0..30).map(second).collect();

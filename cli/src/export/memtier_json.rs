@@ -6,7 +6,7 @@ use redisbench_benchmark::api::status::{Latencies, Requests, ThresholdOutcome};
 use redisbench_benchmark::quantile::Quantile;
 use redisbench_benchmark::report::Measurement;
 use redisbench_wire::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, HistogramError, Kind};
-use redisbench_wire::timeline::{Part, highest_in, lowest_in};
+use redisbench_wire::timeline::{SpanPart, highest_in, lowest_in};
 use serde_json::{Map, Value, json};
 
 use super::configuration::{configuration, requests_per_connection};
@@ -171,7 +171,7 @@ impl Section<'_> {
     /// With its `seconds`: when, what, and the bytes received and sent.
     fn json<'a>(
         &self,
-        seconds: impl Iterator<Item = (u32, &'a Part, Option<(u64, u64)>)>,
+        seconds: impl Iterator<Item = (u32, &'a SpanPart, Option<(u64, u64)>)>,
     ) -> Result<Value, ExportError> {
         let histogram = self.response.map(|response| response.decode(Kind::Request)).transpose()?;
         let mean = self.times.mean_nanoseconds.map(milliseconds);
@@ -219,7 +219,7 @@ fn percentile(quantile: Quantile) -> String {
 }
 
 /// One second of a type, with times rounded up by at most 3.2 %.
-fn second(part: &Part, bytes: Option<(u64, u64)>) -> Value {
+fn second(part: &SpanPart, bytes: Option<(u64, u64)>) -> Value {
     let times = times(part);
     let mean = times.mean_nanoseconds.map(milliseconds);
     let succeeded = part.counts.succeeded;

@@ -6,7 +6,7 @@ use redisbench_benchmark::measurement::latencies::response_time;
 use redisbench_benchmark::measurement::seconds::measured;
 use redisbench_benchmark::report::Measurement;
 use redisbench_benchmark::report::measurement::{NamedPart, Second};
-use redisbench_wire::timeline::{Outcomes, Part};
+use redisbench_wire::timeline::{Outcomes, SpanPart};
 use serde::Serialize;
 
 use super::error::ExportError;
@@ -70,7 +70,7 @@ pub fn rows(reading: &Reading) -> Result<Vec<Row<'_>>, ExportError> {
     Ok(rows)
 }
 
-fn row<'a>(trial: &'a Measurement, second: &Second, operation: Option<&'a str>, part: &Part) -> Row<'a> {
+fn row<'a>(trial: &'a Measurement, second: &Second, operation: Option<&'a str>, part: &SpanPart) -> Row<'a> {
     let Outcomes { scheduled, succeeded, errors, unanswered, unsent, late, .. } = part.counts;
     let times = times(part);
     let began = start(trial).ok().map(|start| start.as_millisecond() + i64::from(second.second) * 1_000);
@@ -102,7 +102,7 @@ fn row<'a>(trial: &'a Measurement, second: &Second, operation: Option<&'a str>, 
 }
 
 /// Response times of the requests of `part`, as in a result.
-pub fn times(part: &Part) -> Latencies {
+pub fn times(part: &SpanPart) -> Latencies {
     response_time(&measured(std::iter::once(part)), &[])
 }
 

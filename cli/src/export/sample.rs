@@ -16,7 +16,7 @@ use redisbench_benchmark::report::measurement::{
 };
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{Coarse, Outcomes, Part};
+use redisbench_wire::timeline::{Coarse, Outcomes, SpanPart};
 use serde_json::{Value, json};
 
 use crate::manifest;
@@ -156,7 +156,7 @@ fn measured(times: &[u64]) -> Measured {
     Measured { tally, unknown: 0, response: histogram(times), service: None, error_replies: None }
 }
 
-fn part(times: &[u64]) -> Part {
+fn part(times: &[u64]) -> SpanPart {
     let count = times.len() as u64;
     let mut response = Coarse::default();
     for time in times {
@@ -169,5 +169,5 @@ fn part(times: &[u64]) -> Part {
         received_bytes: 6 * count,
         ..Outcomes::default()
     };
-    Part { counts, response: response.buckets(), ..Part::default() }
+    SpanPart { counts, response: response.buckets(), ..SpanPart::default() }
 }

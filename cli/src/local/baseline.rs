@@ -23,7 +23,7 @@ use crate::exit::{BAD, GOOD, USAGE};
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
 use crate::validate;
-use null_server::{NullServer, NullServerOptions};
+use null_server::{NullServerOptions, NullServerProcess};
 use report::{Baseline, Figures, Run};
 
 /// The longest run of a baseline, even if the manifest's load is longer.
@@ -76,7 +76,7 @@ async fn run(
     display: &mut Display,
 ) -> anyhow::Result<Option<Figures>> {
     let options = options(&order);
-    let null_server = NullServer::start(program, options).await?;
+    let null_server = NullServerProcess::start(program, options).await?;
     order.redirect(null_server.endpoints());
     let length = Duration::from_nanos(order.plan.largest().plan.bound.longest_nanoseconds());
     let before = null_server.cpu();

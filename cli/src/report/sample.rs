@@ -5,7 +5,7 @@ use redisbench_benchmark::api::status::Synchronization;
 use redisbench_benchmark::report::measurement::{HistogramSet, Histograms, Measurement, NamedPart, Second};
 use redisbench_benchmark::report::repeats::{ExperimentDocument, Together};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::timeline::{Coarse, Outcomes, Part};
+use redisbench_wire::timeline::{Coarse, Outcomes, SpanPart};
 use serde_json::{Value, json};
 
 use crate::reading::Reading;
@@ -71,7 +71,7 @@ fn timeline(size: Size, name: &str) -> (Vec<Second>, Histogram<u64>, Histogram<u
         let succeeded = values.len() as u64;
         let counts =
             Outcomes { scheduled: succeeded + errors, succeeded, errors, unanswered: errors, ..Outcomes::default() };
-        let total = Part { counts, response: response.buckets(), ..Part::default() };
+        let total = SpanPart { counts, response: response.buckets(), ..SpanPart::default() };
         let operations = vec![NamedPart { name: name.to_owned(), part: total.clone() }];
         let second = nth + WARMUP;
         seconds.push(Second { second, seconds: 1, warmup: None, sent_bytes: 1, received_bytes: 1, total, operations });

@@ -7,7 +7,7 @@ use flate2::Crc;
 
 use super::peer::{PATIENCE, Peer, pause};
 use super::server::Server;
-use crate::contract::{CallError, Configure, Operation, Outcome, Sharing, Topology};
+use crate::contract::{CallErrorKind, Configure, Operation, Outcome, Sharing, Topology};
 
 /// The driver's command and the server.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ fn errors(suite: &Suite) -> Result<()> {
     ];
     for (arguments, word) in cases {
         let outcome = peer.call(arguments)?;
-        let expected = Err(CallError::Reply(word.to_owned()));
+        let expected = Err(CallErrorKind::Reply(word.to_owned()));
         ensure!(outcome.result == expected, "a reply with the error {word} is {:?}", outcome.result);
     }
     ensure_checksum(&peer.call(&[b"GET", b"text"])?, &[b"x"])
@@ -210,7 +210,7 @@ fn timeout(suite: &Suite) -> Result<()> {
     let mut peer = suite.ready(&configure)?;
     suite.server.ask::<String>(&["CLIENT", "PAUSE", "1500", "ALL"])?;
     let outcome = peer.call(&[b"PING"])?;
-    ensure!(outcome.result == Err(CallError::Timeout), "a call without a reply for 1.5 s is {:?}", outcome.result);
+    ensure!(outcome.result == Err(CallErrorKind::Timeout), "a call without a reply for 1.5 s is {:?}", outcome.result);
     let took = outcome.completed - outcome.called;
     ensure!(took >= 300_000_000, "a call timed out after {} ms instead of 300", took / 1_000_000);
     ensure!(took < 1_500_000_000, "a call timed out after {} ms instead of 300", took / 1_000_000);
@@ -228,7 +228,11 @@ fn disconnect(suite: &Suite) -> Result<()> {
     }
     suite.server.ask::<u64>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])?;
     let outcome = peer.outcome(blocked)?;
-    ensure!(outcome.result == Err(CallError::Disconnected), "a call on a closed connection is {:?}", outcome.result);
+    ensure!(
+        outcome.result == Err(CallErrorKind::Disconnected),
+        "a call on a closed connection is {:?}",
+        outcome.result
+    );
     let deadline = Instant::now() + PATIENCE;
     let mut in_a_row = 0;
     while in_a_row < 8 {

@@ -112,12 +112,12 @@ pub struct Outcome {
     pub checksum: Option<u32>,
     /// The reply was null.
     pub null: bool,
-    pub result: Result<(), CallError>,
+    pub result: Result<(), CallErrorKind>,
 }
 
 /// The kind of a call's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallError {
+pub enum CallErrorKind {
     /// The server's error, by its first word.
     Reply(String),
     Timeout,
@@ -241,10 +241,10 @@ fn outcomes(mut content: &[u8]) -> Result<Vec<Outcome>, &'static str> {
         }
         let result = match (result, word.is_empty()) {
             (0, true) => Ok(()),
-            (1, false) => Err(CallError::Reply(word.to_owned())),
-            (2, true) => Err(CallError::Timeout),
-            (3, true) => Err(CallError::Disconnected),
-            (4, false) => Err(CallError::Library(word.to_owned())),
+            (1, false) => Err(CallErrorKind::Reply(word.to_owned())),
+            (2, true) => Err(CallErrorKind::Timeout),
+            (3, true) => Err(CallErrorKind::Disconnected),
+            (4, false) => Err(CallErrorKind::Library(word.to_owned())),
             (0..=4, _) => {
                 return Err("an error of a reply or of the library needs a word, and other results have none");
             }

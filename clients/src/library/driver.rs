@@ -16,7 +16,7 @@ use crate::command::Command;
 use crate::contract::{
     self, CHECKSUM_EVERY, Calls, Configure, FromDriver, Ledger, Operation, Outcome, Sharing, Topology,
 };
-use crate::drivers::{self, Socket, Turn};
+use crate::drivers::{self, DriverTurn, Socket};
 use crate::session::{Fault, READ_BYTES, Session};
 
 /// A frame with this many bytes takes no further call.
@@ -197,16 +197,23 @@ fn called(outcome: &Outcome) -> Finished {
     let Outcome { called, completed, .. } = *outcome;
     let reply = match &outcome.result {
         Ok(()) => Ok(Reply { nil: outcome.null, bytes: 0 }),
-        Err(contract::CallError::Reply(word)) => Err(CallError::reply(word)),
-        Err(contract::CallError::Timeout) => Err(CallError::timeout("no reply in time")),
-        Err(contract::CallError::Disconnected) => Err(CallError::connection("the connection broke or was not made")),
-        Err(contract::CallError::Library(word)) => Err(CallError::library(word)),
+        Err(contract::CallErrorKind::Reply(word)) => Err(CallError::reply(word)),
+        Err(contract::CallErrorKind::Timeout) => Err(CallError::timeout("no reply in time")),
+        Err(contract::CallErrorKind::Disconnected) => {
+            Err(CallError::connection("the connection broke or was not made"))
+        }
+        Err(contract::CallErrorKind::Library(word)) => Err(CallError::library(word)),
     };
     Finished { called, completed, reply }
 }
 
 /// Passes on calls and outcomes until the trial ends, or the driver does.
-async fn serve(exchange: Arc<Exchange>, socket: Arc<Socket>, (mut session, turn): (Session, Turn), patience: Duration) {
+async fn serve(
+    exchange: Arc<Exchange>,
+    socket: Arc<Socket>,
+    (mut session, turn): (Session, DriverTurn),
+    patience: Duration,
+) {
     let over = exchange.run(&mut session, patience).await;
     match over {
         Ok(()) => drivers::rest(session, turn),

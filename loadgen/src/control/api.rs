@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::identity::Identity;
-use super::shard::{Reply, ShardAnswer, ShardCall, Sources};
+use super::shard::{ReplySender, ShardAnswer, ShardCall, Sources};
 use super::trial::refusal;
 use crate::sys::monotonic_nanoseconds;
 
@@ -88,7 +88,7 @@ async fn state(State(api): Shared) -> Response {
 }
 
 /// A `PUT` of a trial, which is passed to the loop as `call`.
-fn put_trial<B, T>(call: fn(u32, B, Reply<T>) -> ShardCall) -> MethodRouter<Arc<Api>>
+fn put_trial<B, T>(call: fn(u32, B, ReplySender<T>) -> ShardCall) -> MethodRouter<Arc<Api>>
 where
     B: DeserializeOwned + Send + 'static,
     T: Serialize + Send + 'static,
@@ -106,7 +106,9 @@ where
 }
 
 /// A `PUT` of the whole shard.
-fn put_epoch<T: Serialize + Send + 'static>(call: fn(EpochRequest, Reply<T>) -> ShardCall) -> MethodRouter<Arc<Api>> {
+fn put_epoch<T: Serialize + Send + 'static>(
+    call: fn(EpochRequest, ReplySender<T>) -> ShardCall,
+) -> MethodRouter<Arc<Api>> {
     put(move |State(api): Shared, request: Request| async move {
         match body::<EpochRequest>(request).await {
             Ok(body) => api.call(|reply| call(body, reply)).await,
@@ -162,14 +164,17 @@ async fn snapshot(
 }
 
 impl Api {
-    async fn call<T: Serialize>(&self, call: impl FnOnce(Reply<T>) -> ShardCall) -> Response {
+    async fn call<T: Serialize>(&self, call: impl FnOnce(ReplySender<T>) -> ShardCall) -> Response {
         match self.ask(call).await {
             Ok(ShardAnswer { trial, body }) => self.answer(trial, &body),
             Err((trial, refused)) => self.refused(trial, &refused),
         }
     }
 
-    async fn ask<T>(&self, call: impl FnOnce(Reply<T>) -> ShardCall) -> Result<ShardAnswer<T>, (Option<u32>, Refusal)> {
+    async fn ask<T>(
+        &self,
+        call: impl FnOnce(ReplySender<T>) -> ShardCall,
+    ) -> Result<ShardAnswer<T>, (Option<u32>, Refusal)> {
         let (reply, answer) = oneshot::channel();
         let unavailable = |message: &str| (None, refusal(RefusalCode::Unavailable, message));
         self.calls.try_send(call(reply)).map_err(|_| unavailable("too many pending calls, or the shard is exiting"))?;

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::background::Background;
-pub use self::calls::{Reply, ShardAnswer, ShardCall, Sources};
+pub use self::calls::{ReplySender, ShardAnswer, ShardCall, Sources};
 use super::driver::{Driver, Spawn};
 use super::exit::Exit;
 use super::identity::Identity;

@@ -355,9 +355,9 @@ impl Connections {
         self.common.ready.fetch_sub(count as u32, Relaxed);
     }
 
-    /// Turns the requests of a load into orphans. `exchanges` if requests of the trial may get several replies each.
-    pub(super) fn orphan(&mut self, exchanges: bool) {
-        self.all.iter_mut().for_each(|connection| connection.pipeline.orphan(exchanges));
+    /// Turns the requests of a load into orphans. `compounds` if requests of the trial may get several replies each.
+    pub(super) fn orphan(&mut self, compounds: bool) {
+        self.all.iter_mut().for_each(|connection| connection.pipeline.orphan(compounds));
     }
 
     /// Stages pings on idle connections: on all of them at intervals unless a load is running, to keep them alive, and on those to

@@ -297,11 +297,11 @@ impl Pipeline {
         (self.oldest.count > 0).then_some(self.oldest.sent)
     }
 
-    /// Turns the requests of a load into orphans. `exchanges` if requests of the trial may get several replies each.
-    pub(super) fn orphan(&mut self, exchanges: bool) {
+    /// Turns the requests of a load into orphans. `compounds` if requests of the trial may get several replies each.
+    pub(super) fn orphan(&mut self, compounds: bool) {
         let load = self.commands.as_mut_slice().iter_mut().filter(|request| request.class.is_load());
         load.for_each(|request| {
-            let single = !exchanges || matches!(request.class, Class::Preload | Class::Fill);
+            let single = !compounds || matches!(request.class, Class::Preload | Class::Fill);
             request.class = if single { Class::Orphan } else { Class::OrphanOfTrial };
         });
         self.undecided = 0;

@@ -1,7 +1,7 @@
 //! The replies so far to a request of several commands.
 
 use crate::resp::Reply;
-use crate::workload::Exchange;
+use crate::workload::Compound;
 
 /// The replies so far to the oldest request of a connection.
 #[derive(Debug, Default)]
@@ -34,10 +34,10 @@ pub(super) struct Part<'a> {
 
 impl Progress {
     /// Takes the next reply. Fails if it violates the protocol.
-    pub(super) fn take(&mut self, exchange: Exchange, part: &Part<'_>) -> Result<(), &'static str> {
+    pub(super) fn take(&mut self, compound: Compound, part: &Part<'_>) -> Result<(), &'static str> {
         let at = self.seen;
         self.seen += 1;
-        let commands = exchange.transaction.map_or(1, |size| size.saturating_add(2));
+        let commands = compound.transaction.map_or(1, |size| size.saturating_add(2));
         let is_error = part.reply == Reply::Error;
         if is_error {
             // A single command that failed was not executed. Neither was a transaction with a refused command. WAIT fails separately,
@@ -48,7 +48,7 @@ impl Progress {
             self.acknowledged = number(part.note);
             return Ok(());
         }
-        match exchange.transaction {
+        match compound.transaction {
             None => self.nil = part.reply == Reply::Nil,
             // After a refused command, EXEC adds no information.
             Some(_) if is_error || self.error.is_some() => {}
@@ -91,16 +91,16 @@ mod tests {
         Part { reply, note: note.as_bytes(), error: error.as_bytes(), nested: None }
     }
 
-    fn taken(exchange: Exchange, parts: &[Part<'_>]) -> Result<Progress, &'static str> {
+    fn taken(compound: Compound, parts: &[Part<'_>]) -> Result<Progress, &'static str> {
         let mut progress = Progress::default();
         for part in parts {
-            progress.take(exchange, part)?;
+            progress.take(compound, part)?;
         }
-        assert_eq!(progress.seen, exchange.replies());
+        assert_eq!(progress.seen, compound.replies());
         Ok(progress)
     }
 
-    const PAIR: Exchange = Exchange { transaction: Some(2), replicas: None };
+    const PAIR: Compound = Compound { transaction: Some(2), replicas: None };
     const GOOD: [(&str, Reply); 4] =
         [("+OK", Reply::Value), ("+QUEUED", Reply::Value), ("+QUEUED", Reply::Value), ("*2", Reply::Value)];
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn wait_tells_how_many_replicas_have_it() {
-        let waiting = Exchange { transaction: None, replicas: Some(2) };
+        let waiting = Compound { transaction: None, replicas: Some(2) };
         let progress = taken(waiting, &[part(Reply::Nil, "$-1", ""), part(Reply::Value, ":1", "")]).unwrap();
         assert_eq!((progress.acknowledged, progress.nil), (Some(1), true));
         let refused = part(Reply::Error, "-ERR", "ERR WAIT cannot be used with replica instances");

@@ -94,7 +94,7 @@ pub(super) struct Worker {
     /// Answers reads, if the plan has client-side caches.
     caching: Option<Box<Caching>>,
     /// The workload of the trial, if its requests get several replies each.
-    exchanges: Option<Arc<Workload>>,
+    compounds: Option<Arc<Workload>>,
     /// True if every reply is handled individually: for those above, or because a missed key may have to be written, or to trace single
     /// requests.
     one_by_one: bool,
@@ -131,7 +131,7 @@ impl Worker {
         poller.add(&alarm, ALARM)?;
         let checker = Checker::of(&common.plan, common.may_evict);
         let caching = Caching::of(&common.plan);
-        let exchanges = Some(&common.trial).filter(|trial| trial.has_exchanges()).cloned();
+        let compounds = Some(&common.trial).filter(|trial| trial.has_compounds()).cloned();
         let mut worker = Self {
             seat,
             poller,
@@ -145,14 +145,14 @@ impl Worker {
             load: Load::none(Arc::clone(&common.trial)),
             recording: Recording::new(&common.plan),
             router: Router::new(topology, common.reads.clone(), common.own.clone(), seat),
-            one_by_one: exchanges.is_some()
+            one_by_one: compounds.is_some()
                 || common.trial.has_fills()
                 || checker.is_some()
                 || caching.is_some()
                 || common.plan.has_traces(),
             checker,
             caching,
-            exchanges,
+            compounds,
             read_buffer: vec![0; READ_BYTES],
             whole_replies: WholeReplies::default(),
             output: Output::default(),

@@ -3,7 +3,7 @@
 //! Counts continue between two slices, so whatever must agree is copied in one: an operation's counts with its histograms and its part of
 //! the current second. A sum is never older than its parts. The end of a second begins the summary again.
 
-use redisbench_wire::timeline::{BUCKETS, NodePart, Part, Span};
+use redisbench_wire::timeline::{BUCKETS, NodePart, Span, SpanPart};
 
 use super::{OperationRecord, Recording};
 
@@ -33,7 +33,7 @@ pub struct Draft {
     /// Nodes that were looked at.
     nodes: usize,
     node_parts: Vec<NodePart>,
-    parts: Vec<Part>,
+    parts: Vec<SpanPart>,
     /// The first incomplete second, once the draft is whole.
     complete: Option<u32>,
 }

@@ -13,7 +13,7 @@ use redisbench_wire::{Detail, limits, timeline};
 
 use super::counts::add_optional;
 use super::{CacheRecord, ChurnCounts, Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
-use crate::selfcheck::{Evidence, Seen};
+use crate::selfcheck::{Evidence, ObservedMachine};
 
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ pub struct Machine {
     /// See [`Generator::strain`].
     pub strain: Option<Strain>,
     /// The kernel's counters and settings.
-    pub seen: Seen,
+    pub seen: ObservedMachine,
 }
 
 /// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty without that breakdown.

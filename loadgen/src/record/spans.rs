@@ -2,7 +2,7 @@
 //!
 //! Only latencies are recorded twice. Counts are differences of the totals between the end of a second and that of the second before.
 
-use redisbench_wire::timeline::{Buckets, NodePart, Outcomes, Part, Span};
+use redisbench_wire::timeline::{Buckets, NodePart, Outcomes, Span, SpanPart};
 
 use super::seconds::SECOND;
 use super::{NodeRecord, NodeSecond, OperationRecord, Recording};
@@ -56,8 +56,8 @@ impl Recording {
     }
 
     /// An operation's part of the current second.
-    pub(super) fn present_part(&self, operation: &OperationRecord, before: &Outcomes) -> Part {
-        Part {
+    pub(super) fn present_part(&self, operation: &OperationRecord, before: &Outcomes) -> SpanPart {
+        SpanPart {
             counts: Outcomes::of(&self.tally_of(operation)).since(before),
             response: operation.second.response.buckets(),
             service: operation.second.service.buckets(),
@@ -66,7 +66,7 @@ impl Recording {
     }
 
     /// The current second with these parts.
-    pub(super) fn span_of(&self, mut parts: Vec<Part>, mut nodes: Vec<NodePart>) -> Span {
+    pub(super) fn span_of(&self, mut parts: Vec<SpanPart>, mut nodes: Vec<NodePart>) -> Span {
         let before = &self.seconds.before;
         // Seconds of the warm-up have no parts.
         if parts.iter().all(|part| part.counts == Outcomes::default()) {

@@ -329,7 +329,7 @@ fn a_live_summary_in_slices_is_sound_whatever_is_counted_meanwhile() {
 fn a_second_is_complete_once_no_worker_counts_in_it() {
     let worker = |stage, complete| {
         let mut report = report(recording(false, &[]));
-        let part = redisbench_wire::timeline::Part::default();
+        let part = redisbench_wire::timeline::SpanPart::default();
         let span = Span { second: 3, seconds: 1, sent_bytes: 1, parts: vec![part], ..Span::default() };
         (report.stage, report.seconds) = (stage, (vec![span], complete));
         report

@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::TrialPlan;
 
-use crate::workload::rng::{self, Stream};
+use crate::workload::rng::{self, RandomStream};
 
 /// Traced requests of a worker that are kept until the cold side takes them.
 const MOST: usize = 256;
@@ -40,7 +40,7 @@ pub struct Traced {
 /// Chooses requests to trace, and keeps their time stamps.
 #[derive(Clone, Debug)]
 pub(super) struct Traces {
-    chosen: Stream,
+    chosen: RandomStream,
     one_in: u64,
     traced: Traced,
 }
@@ -49,7 +49,7 @@ impl Traces {
     /// None unless the plan asks for tracing.
     pub(super) fn of(plan: &TrialPlan) -> Option<Self> {
         let one_in = plan.tracing.as_ref()?.one_in;
-        Some(Self { chosen: Stream::new(plan.workload.seed, rng::TRACES), one_in, traced: Traced::default() })
+        Some(Self { chosen: RandomStream::new(plan.workload.seed, rng::TRACES), one_in, traced: Traced::default() })
     }
 
     /// Returns whether request `k` is traced. Drawn by number rather than counted: shards, workers and mixes in turns follow multiples of k.

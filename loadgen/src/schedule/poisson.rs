@@ -7,14 +7,14 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::exponential::exponential;
 use super::seat::Seat;
-use crate::workload::rng::{ARRIVALS, Stream};
+use crate::workload::rng::{ARRIVALS, RandomStream};
 
 /// A process of rate 1 whose point x is due at L^-1(x * N * W): its share of the benchmark's rate, including ramps. The gap before
 /// request k is a function of the seed and k, and the sum of the gaps is an integer.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     rate: CumulativeRate,
-    gaps: Stream,
+    gaps: RandomStream,
     step: u64,
     present: Point,
     /// Counts of slots beyond the current one: the first point not yet passed, and the time up to which slots were passed. It avoids
@@ -36,7 +36,7 @@ struct Point {
 
 impl Poisson {
     pub(super) fn new(seat: Seat, rate: CumulativeRate, seed: u64) -> Self {
-        let gaps = Stream::new(seed, ARRIVALS);
+        let gaps = RandomStream::new(seed, ARRIVALS);
         let first = Point { k: seat.first(), position: exponential(gaps.at(seat.first())).into() };
         Self {
             rate,

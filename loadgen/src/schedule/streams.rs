@@ -5,7 +5,7 @@ use redisbench_wire::plan::{Arrival, Load, TrialPlan};
 use redisbench_wire::rate::CumulativeRate;
 
 use super::slot::Slot;
-use crate::workload::rng::{ARRIVALS, Stream};
+use crate::workload::rng::{ARRIVALS, RandomStream};
 
 /// The schedule of one stream, which numbers its requests from 0.
 pub(super) trait Single {
@@ -50,7 +50,7 @@ impl<S: Single> Streams<S> {
         });
         let own = plan.workload.options.rates.iter().zip(plan.mix_streams()..).map(|(rate, stream)| {
             // Each has random gaps of its own.
-            let seed = Stream::new(seed, ARRIVALS).own(stream).at(0);
+            let seed = RandomStream::new(seed, ARRIVALS).own(stream).at(0);
             Member::new(of(CumulativeRate::new(rate.per_second, 0, &[]), seed), stream, Borders::Requests(Vec::new()))
         });
         let mut streams = Self { count: plan.streams(), members: mix.into_iter().chain(own).collect(), next: 0 };

@@ -215,7 +215,8 @@ proptest! {
 fn a_gap_is_a_fraction_of_a_request() {
     // The first gap of a single worker: its exponential variate, in requests of the rate.
     let rate = CumulativeRate::new(1, 0, &[]);
-    let gap = exponential::exponential(crate::workload::rng::Stream::new(7, crate::workload::rng::ARRIVALS).at(0));
+    let gap =
+        exponential::exponential(crate::workload::rng::RandomStream::new(7, crate::workload::rng::ARRIVALS).at(0));
     let nanoseconds = (u128::from(gap) * u128::from(SECOND)) >> FRACTION_BITS;
     assert_eq!(u128::from(poisson(ALONE, &rate, 7).peek().due), nanoseconds);
 }

@@ -90,7 +90,7 @@ struct RunningWatch {
 
 /// The machine under a load, as far as the kernel reports it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ObservedMachine {
     /// Processors, throttling and steal time.
     pub evidence: Evidence,
     /// The settings when the load began.
@@ -159,7 +159,7 @@ impl Watch {
         }
     }
 
-    fn look(&mut self, over: bool) -> Seen {
+    fn look(&mut self, over: bool) -> ObservedMachine {
         if !self.over {
             let counters = self.kernel.counters();
             self.evidence = counters.since(self.before);
@@ -168,7 +168,11 @@ impl Watch {
                 self.take(counters, true);
             }
         }
-        Seen { evidence: self.evidence, environment: self.environment.clone(), interface: self.interfaces.busiest() }
+        ObservedMachine {
+            evidence: self.evidence,
+            environment: self.environment.clone(),
+            interface: self.interfaces.busiest(),
+        }
     }
 }
 
@@ -196,7 +200,7 @@ impl Observer {
     }
 
     /// The findings since `begin`, up to the first look after the end of the load.
-    pub(crate) fn look(&self, over: bool) -> Seen {
+    pub(crate) fn look(&self, over: bool) -> ObservedMachine {
         let watch = Arc::clone(&locked(&self.0).watch);
         locked(&watch).look(over)
     }

@@ -22,14 +22,14 @@ pub struct Mounts {
 
 /// Credentials and TLS settings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Access {
+pub(super) struct TargetAccess {
     pub(super) credentials: Option<Credentials>,
     pub(super) security: Option<Security>,
     /// The sentinels' own, if they differ.
     sentinels: Option<Box<Self>>,
 }
 
-impl Access {
+impl TargetAccess {
     /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret takes effect.
     pub(super) async fn read(plan: &ShardPlan, mounts: &Mounts) -> Result<Self, ShardFailure> {
         let target = &plan.target;

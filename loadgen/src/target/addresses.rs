@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use redisbench_wire::FailureReason;
 use redisbench_wire::plan::Target;
 
-use super::access::Access;
+use super::access::TargetAccess;
 use super::endpoint::Endpoint;
 use super::finding::Finding;
 use super::trouble::Trouble;
@@ -28,7 +28,7 @@ pub(super) async fn not_answered(
     target: &Target,
     text: &str,
     address: SocketAddr,
-    access: &Access,
+    access: &TargetAccess,
     trouble: &Trouble,
 ) -> Finding {
     match trouble {

@@ -8,7 +8,7 @@ use redisbench_wire::{CleanupState, limits};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::access::{Access, Mounts};
+use super::access::{Mounts, TargetAccess};
 use super::client::Client;
 use super::finding::Finding;
 use super::trouble::Trouble;
@@ -65,7 +65,7 @@ impl Sweep<'_> {
             Finding::Waiting(reason) => return Err(reason),
             Finding::Obstacle(failure) | Finding::Failed(failure) => return Err(failure.message),
         };
-        let access = Access::read(self.plan, self.mounts).await.map_err(|failure| failure.message)?;
+        let access = TargetAccess::read(self.plan, self.mounts).await.map_err(|failure| failure.message)?;
         let mut clients = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
             clients.push(self.connect(node, &access).await.map_err(|trouble| said(node, &trouble))?);
@@ -96,7 +96,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    async fn connect(&self, node: &NodeAddress, access: &Access) -> Result<Client, Trouble> {
+    async fn connect(&self, node: &NodeAddress, access: &TargetAccess) -> Result<Client, Trouble> {
         let mut client = access.connect(&node.label, node.address, CONNECT).await?;
         if self.plan.target.database != 0 {
             client.ask(redis::cmd("SELECT").arg(self.plan.target.database)).await?;

@@ -8,7 +8,7 @@ use redis::Value;
 use redisbench_wire::plan::{Distribution, Protocol, ReadFrom, ShardPlan, Target, Topology as Kind};
 use redisbench_wire::{FailureReason, limits};
 
-use super::access::Access;
+use super::access::TargetAccess;
 use super::addresses::{addresses, not_answered};
 use super::client::Client;
 use super::cluster::{self, MapReply};
@@ -28,7 +28,7 @@ const SENTINELS: Duration = Duration::from_secs(1);
 
 /// Looks at the target. `known` are the nodes of an earlier look, which a cluster look tries after the endpoints. If `silent`, the known
 /// primary does not answer, and one that sentinels name instead is tried first.
-pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, silent: bool) -> Finding {
+pub async fn look(plan: &ShardPlan, access: &TargetAccess, known: Option<&Topology>, silent: bool) -> Finding {
     let target = &plan.target;
     let mut endpoints = target.endpoints.iter().map(String::as_str).collect::<Vec<_>>();
     let connect_limit = Duration::from_nanos(plan.timeouts.connect_nanoseconds).min(CONNECT_AT_MOST);
@@ -87,7 +87,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
 }
 
 /// Looks at every server of a pool. All must answer.
-async fn pool(plan: &ShardPlan, access: &Access, limit: Duration) -> Finding {
+async fn pool(plan: &ShardPlan, access: &TargetAccess, limit: Duration) -> Finding {
     let servers = match servers(&plan.target).await {
         Ok(servers) => servers,
         Err(finding) => return finding,
@@ -166,7 +166,7 @@ fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<
 
 struct Look<'a> {
     plan: &'a ShardPlan,
-    access: &'a Access,
+    access: &'a TargetAccess,
     endpoint: &'a Endpoint,
     address: SocketAddr,
 }
@@ -331,7 +331,7 @@ impl Look<'_> {
 }
 
 /// The access of the engine's connections, which set the client name if `named`.
-pub(super) fn for_engine(plan: &ShardPlan, access: &Access, named: bool) -> engine::Access {
+pub(super) fn for_engine(plan: &ShardPlan, access: &TargetAccess, named: bool) -> engine::Access {
     let mut bytes = Vec::new();
     let mut replies = 0;
     let mut add = |command: &redis::Cmd| {

@@ -7,7 +7,7 @@ use redis::Cmd;
 use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{Script, TrialPlan};
 
-use super::access::Access;
+use super::access::TargetAccess;
 use super::advice;
 use super::client::Client;
 use super::end::End;
@@ -18,7 +18,7 @@ use crate::cluster::Topology;
 /// Loads all scripts into the servers of `topology`. `client` is connected to one of them, or to the only one of a target without slots.
 pub(super) async fn load(
     plan: &TrialPlan,
-    access: &Access,
+    access: &TargetAccess,
     client: &mut Client,
     topology: &Topology,
     limit: Duration,

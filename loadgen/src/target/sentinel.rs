@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::access::{Access, Mounts};
+use super::access::{Mounts, TargetAccess};
 use super::addresses::{addresses, not_answered};
 use super::advice;
 use super::client::{Client, text};
@@ -39,7 +39,7 @@ pub async fn watch(plan: ShardPlan, mounts: Mounts, mut known: String, moved: mp
     loop {
         // All shards begin at once, and lose the same sentinel at once.
         sleep(jitter(pause)).await;
-        if let Ok(access) = Access::read(&plan, &mounts).await {
+        if let Ok(access) = TargetAccess::read(&plan, &mounts).await {
             let access = access.for_sentinels();
             for sentinel in &plan.target.endpoints {
                 let Some(mut client) = reach(sentinel, access).await else { continue };
@@ -59,7 +59,7 @@ pub async fn watch(plan: ShardPlan, mounts: Mounts, mut known: String, moved: mp
     }
 }
 
-async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
+async fn reach(sentinel: &str, access: &TargetAccess) -> Option<Client> {
     for address in sentinel.parse::<Endpoint>().ok()?.resolve().await.ok()? {
         if let Ok(client) = Client::connect(sentinel, address, access.security.as_ref(), CONNECT).await {
             return Some(client);
@@ -70,7 +70,7 @@ async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
 
 /// All distinct primaries that sentinels name, the most frequent first. The `silent` one goes last. All sentinels are asked in parallel,
 /// because the leader of a failover learns its end seconds before the others.
-pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: Option<&str>) -> Vec<Endpoint> {
+pub async fn named(plan: &ShardPlan, access: &TargetAccess, limit: Duration, silent: Option<&str>) -> Vec<Endpoint> {
     let mut asked = JoinSet::new();
     for text in plan.target.endpoints.clone() {
         let (target, access) = (plan.target.clone(), access.for_sentinels().clone());
@@ -93,7 +93,7 @@ pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: O
 }
 
 /// The primary according to the first sentinel that answers.
-pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
+pub async fn primary(plan: &ShardPlan, access: &TargetAccess, limit: Duration) -> Result<Endpoint, Finding> {
     let target = &plan.target;
     first(target, access.for_sentinels(), limit).await.map_err(|finding| match finding {
         Finding::Failed(failure) => Finding::Failed(advice::of_sentinels(target, &failure)),
@@ -102,7 +102,7 @@ pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Resu
     })
 }
 
-async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
+async fn first(target: &Target, access: &TargetAccess, limit: Duration) -> Result<Endpoint, Finding> {
     let mut last = None;
     for text in &target.endpoints {
         let addresses = match addresses(target, text).await {
@@ -132,7 +132,7 @@ async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endp
     Err(Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty"))))
 }
 
-async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Client) -> Result<Endpoint, End> {
+async fn ask(target: &Target, sentinel: &str, access: &TargetAccess, client: &mut Client) -> Result<Endpoint, End> {
     let name = target.master_name.as_deref().unwrap_or_default();
     let mut question = redis::cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);

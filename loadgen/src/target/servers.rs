@@ -20,9 +20,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::info::{Calls, Info};
-use self::mix::Mix;
+use self::mix::MixCommands;
 use self::node::{WatchedNode, When};
-use super::access::{Access, Mounts};
+use super::access::{Mounts, TargetAccess};
 use super::client::Client;
 use super::trouble::Trouble;
 use crate::clock::timer_at;
@@ -74,7 +74,7 @@ impl ServerWatch {
         reads: &[bool],
         start: u64,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        let mix = Mix::of(&plan, reads);
+        let mix = MixCommands::of(&plan, reads);
         let (orders, ordered) = mpsc::channel(ORDERS);
         let (topology, map) = watch::channel(topology);
         let (over, load_over) = watch::channel(false);
@@ -147,7 +147,7 @@ impl ServerView {
 struct Watcher {
     plan: ShardPlan,
     mounts: Mounts,
-    mix: Mix,
+    mix: MixCommands,
     nodes: Arc<Mutex<Vec<WatchedNode>>>,
     /// By address.
     clients: BTreeMap<String, Client>,
@@ -236,7 +236,7 @@ impl Watcher {
     }
 
     async fn look(&mut self, when: When) {
-        let access = match Access::read(&self.plan, &self.mounts).await {
+        let access = match TargetAccess::read(&self.plan, &self.mounts).await {
             Ok(access) => Arc::new(access),
             Err(failure) => {
                 locked(&self.nodes).iter_mut().for_each(|node| node.note(&failure.message));
@@ -293,7 +293,7 @@ struct InfoReply {
 async fn ask(
     node: &NodeAddress,
     client: Option<Client>,
-    access: &Access,
+    access: &TargetAccess,
     with_commands: bool,
 ) -> Result<(Client, InfoReply), Trouble> {
     let mut client = match client {

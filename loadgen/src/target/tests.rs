@@ -50,7 +50,7 @@ fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
 }
 
 async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {
-    look(&plan(topology, endpoints), &Access::default(), None, false).await
+    look(&plan(topology, endpoints), &TargetAccess::default(), None, false).await
 }
 
 /// However many shards notice the same failure, and whatever it is.
@@ -156,7 +156,7 @@ async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
     let server = Script::start("", CLUSTER).await;
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().to_string();
     let known = Topology::of(&[server.endpoint.parse().unwrap()]);
-    let finding = look(&plan(Kind::Cluster, &[&closed]), &Access::default(), Some(&known), false).await;
+    let finding = look(&plan(Kind::Cluster, &[&closed]), &TargetAccess::default(), Some(&known), false).await;
     let Finding::Found(found) = finding else { panic!("{finding:?}") };
     assert_eq!((found.topology.nodes[0].id.as_str(), found.topology.nodes[0].label.as_str()), ("a", "127.0.0.1:7"));
 }

@@ -7,7 +7,7 @@ use redisbench_wire::plan::ShardPlan;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::access::{Access, Mounts};
+use super::access::{Mounts, TargetAccess};
 use super::client::Client;
 use super::cluster::{self, MapReply};
 use super::end::End;
@@ -55,7 +55,7 @@ impl ClusterWatch {
             self.kept = Some(kept);
             return Some(found);
         }
-        let access = Arc::new(Access::read(plan, mounts).await.ok()?);
+        let access = Arc::new(TargetAccess::read(plan, mounts).await.ok()?);
         let mut candidates: Vec<String> = known.nodes.iter().map(|node| node.label.clone()).collect();
         // No server is asked twice in a look.
         let others =
@@ -71,7 +71,11 @@ impl ClusterWatch {
 }
 
 /// The first answer of any candidate. The next one is tried after a failure or a delay.
-async fn race(plan: &ShardPlan, access: &Arc<Access>, candidates: Vec<String>) -> Option<(Endpoint, Client, Topology)> {
+async fn race(
+    plan: &ShardPlan,
+    access: &Arc<TargetAccess>,
+    candidates: Vec<String>,
+) -> Option<(Endpoint, Client, Topology)> {
     let mut asked = JoinSet::new();
     let mut candidates = candidates.into_iter();
     loop {
@@ -94,7 +98,7 @@ async fn race(plan: &ShardPlan, access: &Arc<Access>, candidates: Vec<String>) -
     }
 }
 
-async fn reach(plan: &ShardPlan, access: &Access, candidate: &str) -> Option<(Endpoint, Client, Topology)> {
+async fn reach(plan: &ShardPlan, access: &TargetAccess, candidate: &str) -> Option<(Endpoint, Client, Topology)> {
     let endpoint: Endpoint = candidate.parse().ok()?;
     for address in endpoint.resolve().await.ok()? {
         if let Ok(mut client) = access.connect(candidate, address, REACH).await

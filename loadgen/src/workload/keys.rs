@@ -6,7 +6,7 @@ use super::digits::DIGITS;
 use super::error::WorkloadError;
 use super::numbering::seat_of;
 use super::pattern::Pattern;
-use super::rng::Stream;
+use super::rng::RandomStream;
 
 #[derive(Clone, Debug)]
 pub(super) struct KeySpace {
@@ -20,7 +20,7 @@ pub(super) struct KeySpace {
     pattern: Pattern,
     /// Keys per request, for sequential patterns.
     per_request: u64,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 /// The hash tag of a key: its number modulo `count`, with `width` digits.
@@ -40,7 +40,12 @@ pub fn part_of(count: u64, part: u64, parts: u64) -> std::ops::Range<u64> {
 }
 
 impl KeySpace {
-    pub(super) fn new(keys: &Keys, pattern: Pattern, per_request: u64, stream: Stream) -> Result<Self, WorkloadError> {
+    pub(super) fn new(
+        keys: &Keys,
+        pattern: Pattern,
+        per_request: u64,
+        stream: RandomStream,
+    ) -> Result<Self, WorkloadError> {
         let last = keys.count.checked_sub(1).and_then(|above| keys.start.checked_add(above));
         let last = last.ok_or(WorkloadError::Keys { start: keys.start, count: keys.count })?;
         // All keys have one length, so that their numbers can be written in place.
@@ -78,7 +83,7 @@ impl KeySpace {
     /// The number in key `nth` of request `k`, from 0. Each key has its own stream.
     // Out of line: it is long, and would cost Uniform its registers.
     #[inline(never)]
-    pub(super) fn draw_nth(&self, k: u64, nth: u64, stream: Stream) -> u64 {
+    pub(super) fn draw_nth(&self, k: u64, nth: u64, stream: RandomStream) -> u64 {
         self.start
             + match &self.pattern {
                 Pattern::Numbered(numbered) => self.index(&numbered.1, numbered.0.of(k), nth, stream),
@@ -92,7 +97,7 @@ impl KeySpace {
     }
 
     #[inline]
-    fn index(&self, pattern: &Pattern, k: u64, nth: u64, stream: Stream) -> u64 {
+    fn index(&self, pattern: &Pattern, k: u64, nth: u64, stream: RandomStream) -> u64 {
         let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
         match pattern {
             // Numbered patterns are never nested.

@@ -1,12 +1,12 @@
 //! The operation of a request.
 
 use super::numbering::Turns;
-use super::rng::Stream;
+use super::rng::RandomStream;
 
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
     order: Order,
-    stream: Stream,
+    stream: RandomStream,
     /// The cumulative weights, including each operation's own.
     cumulative: Vec<u64>,
     /// The streams that requests belong to in turns, if there are several.
@@ -34,7 +34,7 @@ enum Order {
 
 impl Mix {
     /// `None` if all weights are 0.
-    pub(super) fn new(weights: impl Iterator<Item = u32>, stream: Stream) -> Option<Self> {
+    pub(super) fn new(weights: impl Iterator<Item = u32>, stream: RandomStream) -> Option<Self> {
         let cumulative: Vec<u64> = weights
             .scan(0, |sum, weight| {
                 *sum += u64::from(weight);
@@ -46,7 +46,11 @@ impl Mix {
     }
 
     /// The `mixes`, and then the single `operations`, each with a stream of its own. `None` if there is neither.
-    pub(super) fn by_stream(mixes: Vec<Self>, operations: impl Iterator<Item = u16>, stream: Stream) -> Option<Self> {
+    pub(super) fn by_stream(
+        mixes: Vec<Self>,
+        operations: impl Iterator<Item = u16>,
+        stream: RandomStream,
+    ) -> Option<Self> {
         let streams: Box<[_]> =
             mixes.into_iter().map(StreamOf::Mix).chain(operations.map(StreamOf::Operation)).collect();
         let order = Order::ByStream;

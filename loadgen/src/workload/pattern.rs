@@ -12,7 +12,7 @@ use redisbench_wire::plan::{HotKeys, KeyPattern, Keys, Tags};
 
 use super::error::WorkloadError;
 use super::numbering::Numbering;
-use super::rng::{self, Stream};
+use super::rng::{self, RandomStream};
 use gaussian::Gaussian;
 use hot_set::HotSet;
 use scatter::Scatter;
@@ -77,7 +77,8 @@ impl Pattern {
                 (Distribution::HotSet(HotSet::new(keys.count, hot, percent_millionths)), hot_keys)
             }
         };
-        let scatter = (hot_keys == HotKeys::Scattered).then(|| Scatter::new(keys.count, Stream::new(seed, rng::KEYS)));
+        let scatter =
+            (hot_keys == HotKeys::Scattered).then(|| Scatter::new(keys.count, RandomStream::new(seed, rng::KEYS)));
         Ok(Self::Drawn(Box::new(Drawn { distribution, scatter })))
     }
 }
@@ -98,7 +99,7 @@ enum Distribution {
 
 impl Drawn {
     /// The index of the key of the request with this stream.
-    pub(super) fn draw(&self, own: Stream) -> u64 {
+    pub(super) fn draw(&self, own: RandomStream) -> u64 {
         let rank = match &self.distribution {
             Distribution::Gaussian(gaussian) => gaussian.draw(own),
             Distribution::Zipf(zipf) => zipf.draw(own),
@@ -140,7 +141,7 @@ impl Tagged {
         }
         let of_one = tags::of_one(keys, count);
         Ok(Self {
-            tag: TagDraw::new(tags, Stream::new(seed, rng::TAGS)),
+            tag: TagDraw::new(tags, RandomStream::new(seed, rng::TAGS)),
             tags: count,
             keys: of_one.count,
             first: (count - keys.start % count) % count,
@@ -151,7 +152,7 @@ impl Tagged {
     /// The index of key `nth` of request `k`, which has `per_request` keys.
     // Out of line, so that the common patterns stay small.
     #[inline(never)]
-    pub(super) fn index(&self, k: u64, nth: u64, per_request: u64, stream: Stream) -> u64 {
+    pub(super) fn index(&self, k: u64, nth: u64, per_request: u64, stream: RandomStream) -> u64 {
         let drawn = || (self.tag.draw(k) + self.first) % self.tags;
         let (first, step) = match &self.within {
             Pattern::Uniform => (drawn(), stream.below(k, self.keys)),

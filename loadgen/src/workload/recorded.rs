@@ -4,7 +4,7 @@ use std::fmt;
 
 use redisbench_wire::plan;
 
-use super::rng::{LANES, Stream};
+use super::rng::{LANES, RandomStream};
 use super::template::slot_of_words;
 use crate::resp::{append_argument, append_header};
 
@@ -30,7 +30,7 @@ struct Command {
 
 impl Recorded {
     pub(super) fn new(recorded: &plan::Recorded, seed: u64) -> Self {
-        let stream = Stream::new(seed, LANES);
+        let stream = RandomStream::new(seed, LANES);
         let (mut bytes, mut commands, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, command) in (0_u64..).zip(recorded.commands()) {
             let start = bytes.len();

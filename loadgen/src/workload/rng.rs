@@ -20,11 +20,11 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// An unlimited sequence of random 64-bit numbers, addressed by index. Streams of one seed are independent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
+pub(crate) struct RandomStream {
     origin: u64,
 }
 
-impl Stream {
+impl RandomStream {
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Two rounds, so that neighbouring seeds and streams begin far apart.
         Self { origin: mix(mix(seed).wrapping_add(stream.wrapping_mul(STEP))) }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn below_is_uniform() {
-        let stream = Stream::new(1, KEYS);
+        let stream = RandomStream::new(1, KEYS);
         let mut counts = [0u64; 10];
         (0..100_000).for_each(|index| counts[stream.below(index, 10) as usize] += 1);
         let chi_square: f64 = counts.iter().map(|count| (*count as f64 - 10_000.0).powi(2) / 10_000.0).sum();
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn streams_and_seeds_differ() {
-        let of = |seed, stream| (0..4).map(|index| Stream::new(seed, stream).at(index)).collect::<Vec<_>>();
+        let of = |seed, stream| (0..4).map(|index| RandomStream::new(seed, stream).at(index)).collect::<Vec<_>>();
         assert_ne!(of(1, KEYS), of(1, MIX));
         assert_ne!(of(1, KEYS), of(2, KEYS));
         assert_eq!(of(7, VALUES), of(7, VALUES));

@@ -8,8 +8,8 @@ use redisbench_wire::plan::Part;
 
 use super::error::WorkloadError;
 use super::keys::KeySpace;
-use super::rng::Stream;
-use super::transaction::{Around, Exchange};
+use super::rng::RandomStream;
+use super::transaction::{Around, Compound};
 use super::values::Values;
 use field::{Field, Item};
 use slot::SlotRule;
@@ -28,7 +28,7 @@ pub(super) struct Template {
     length: usize,
     slot: SlotRule,
     /// The keys after the first, each with its stream.
-    others: Vec<(u64, Stream)>,
+    others: Vec<(u64, RandomStream)>,
     /// Set if a request has several commands; `short` is then `None`.
     around: Option<Box<Around>>,
 }
@@ -158,8 +158,8 @@ impl Template {
     }
 
     /// The replies that its requests get; `None` if each gets one.
-    pub(super) fn exchange(&self) -> Option<Exchange> {
-        self.around.as_ref().map(|around| around.exchange)
+    pub(super) fn compound(&self) -> Option<Compound> {
+        self.around.as_ref().map(|around| around.compound)
     }
 
     fn first(&self, k: u64) -> u64 {

@@ -419,8 +419,8 @@ fn a_transaction_is_written_whole() {
         let mut room = vec![0; workload.longest() + Workload::SLACK];
         let length = workload.encode([k], 0, &mut room);
         assert!(length <= workload.longest());
-        let exchange = workload.exchange(0).unwrap();
-        (room[..length].to_vec(), exchange.replies(), workload.slot(k, 0))
+        let compound = workload.compound(0).unwrap();
+        (room[..length].to_vec(), compound.replies(), workload.slot(k, 0))
     };
     let wait = plan::Wait { replicas: 2, timeout_milliseconds: 70, operations: vec![0] };
     plan.workload_mut().options.wait = Some(wait);

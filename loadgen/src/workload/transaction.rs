@@ -1,4 +1,4 @@
-//! Requests of several commands: a transaction, and WAIT after a transaction or a single command.
+//! Compound requests, of several commands: a transaction, and WAIT after a transaction or a single command.
 
 use redisbench_wire::plan::WorkloadOptions;
 
@@ -7,16 +7,16 @@ use crate::resp::append_command;
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
-/// The replies to a request of several commands.
+/// The commands of a compound request, which get a reply each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct Compound {
     /// Commands between MULTI and EXEC; `None` outside a transaction.
     pub transaction: Option<u32>,
     /// Replicas that the WAIT at the end asks for; `None` without one.
     pub replicas: Option<u32>,
 }
 
-impl Exchange {
+impl Compound {
     pub fn replies(self) -> u32 {
         self.transaction.map_or(1, |size| size.saturating_add(2)) + u32::from(self.replicas.is_some())
     }
@@ -25,12 +25,12 @@ impl Exchange {
 /// The commands around those of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
-    pub(super) exchange: Exchange,
+    pub(super) compound: Compound,
     wait: Box<[u8]>,
 }
 
 impl Around {
-    /// The exchange of operation `index`; `None` if its requests are single commands.
+    /// The commands around those of operation `index`; `None` if its requests are single commands.
     pub(super) fn of(options: &WorkloadOptions, index: usize) -> Option<Self> {
         let transaction = options.transaction.map(|transaction| transaction.size.max(1));
         let waits = options.wait.as_ref().filter(|wait| wait.operations.iter().any(|one| *one as usize == index));
@@ -39,19 +39,19 @@ impl Around {
             let (replicas, timeout) = (wait.replicas.to_string(), wait.timeout_milliseconds.to_string());
             append_command(&mut bytes, &[b"WAIT", replicas.as_bytes(), timeout.as_bytes()]);
         }
-        let exchange = Exchange { transaction, replicas: waits.map(|wait| wait.replicas) };
-        (exchange.replies() > 1).then_some(Self { exchange, wait: bytes.into() })
+        let compound = Compound { transaction, replicas: waits.map(|wait| wait.replicas) };
+        (compound.replies() > 1).then_some(Self { compound, wait: bytes.into() })
     }
 
     /// The number of the first command of request `k`.
     pub(super) fn first(&self, k: u64) -> u64 {
-        k.wrapping_mul(self.exchange.transaction.unwrap_or(1).into())
+        k.wrapping_mul(self.compound.transaction.unwrap_or(1).into())
     }
 
     /// The maximum length of a request in bytes, with commands of at most `command` bytes.
     pub(super) fn longest(&self, command: usize) -> usize {
         let commands = self
-            .exchange
+            .compound
             .transaction
             .map_or(command, |size| MULTI.len() + EXEC.len() + command.saturating_mul(size as usize));
         commands.saturating_add(self.wait.len())
@@ -61,7 +61,7 @@ impl Around {
     pub(super) fn encode(&self, k: u64, room: &mut [u8], encode: impl Fn(u64, &mut [u8]) -> usize) -> usize {
         let first = self.first(k);
         let mut at = 0;
-        if let Some(size) = self.exchange.transaction {
+        if let Some(size) = self.compound.transaction {
             at += write(MULTI, room);
             for command in 0..u64::from(size) {
                 at += encode(first.wrapping_add(command), &mut room[at..]);

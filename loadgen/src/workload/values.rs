@@ -7,7 +7,7 @@ use redisbench_wire::plan::{self, Lines, ValueContent, ValueSize};
 use super::error::WorkloadError;
 use super::mix::Mix;
 use super::numbering::Numbering;
-use super::rng::{self, Stream};
+use super::rng::{self, RandomStream};
 
 /// The number of different values; small enough that the pool stays in a processor's cache.
 const OFFSETS: usize = 128 << 10;
@@ -21,7 +21,7 @@ pub(super) struct Values {
     pool: Arc<[u8]>,
     /// The length of all values, or of the longest.
     length: usize,
-    stream: Stream,
+    stream: RandomStream,
     /// `None` if all values have one length.
     lengths: Option<Lengths>,
     /// Values instead of those in the pool, and how commands are numbered that take them in turns, if not by their own numbers.
@@ -32,7 +32,7 @@ pub(super) struct Values {
 /// Lengths that differ between requests.
 #[derive(Clone, Debug)]
 enum Lengths {
-    Range { least: u64, count: u64, stream: Stream },
+    Range { least: u64, count: u64, stream: RandomStream },
     Weighted { bytes: Vec<u32>, mix: Mix },
 }
 
@@ -44,7 +44,7 @@ impl Values {
             None
         };
         let length = lines.as_ref().map_or(values.size.longest() as usize, Lines::longest);
-        let stream = Stream::new(seed, rng::LENGTHS);
+        let stream = RandomStream::new(seed, rng::LENGTHS);
         let lengths = match &values.size {
             ValueSize::Fixed { .. } => None,
             ValueSize::Range { least_bytes, most_bytes } => {
@@ -57,7 +57,7 @@ impl Values {
             }
         };
         let pool = pool(values, length, seed).into();
-        Ok(Self { pool, length, stream: Stream::new(seed, rng::VALUES), lengths, lines, numbering: None })
+        Ok(Self { pool, length, stream: RandomStream::new(seed, rng::VALUES), lengths, lines, numbering: None })
     }
 
     /// The same values with other numbers for lines, or with the commands' own.
@@ -120,7 +120,7 @@ fn pool(values: &plan::Values, length: usize, seed: u64) -> Vec<u8> {
         ValueContent::Lines => return Vec::new(),
         ValueContent::Random { compressibility_percent } => u64::from(compressibility_percent.min(100)),
     };
-    let stream = Stream::new(seed, rng::POOL);
+    let stream = RandomStream::new(seed, rng::POOL);
     let words = (OFFSETS + length).div_ceil(8) as u64;
     let mut pool: Vec<u8> = (0..words).flat_map(|index| stream.at(index).to_le_bytes()).collect();
     let mean = values.size.mean().max(1);

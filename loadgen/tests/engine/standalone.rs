@@ -145,21 +145,36 @@ async fn a_refused_preload_says_why() {
     assert!(format!("{failed:?}").contains("OOM command not allowed"), "{failed:?}");
 }
 
-#[tokio::test]
-async fn open_loop_schedules_exactly_its_rate() {
+/// Runs this load after a warm-up of 100 ms.
+async fn measured(load: Load, milliseconds: u64) -> Snapshot {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.load = open_loop(7001);
+    plan.load = load;
     plan.connections = 8;
     plan.pipeline = 4;
     plan.warmup_nanoseconds = 100 * MILLISECOND;
-    plan.bound = Bound::Duration { nanoseconds: 300 * MILLISECOND };
+    plan.bound = Bound::Duration { nanoseconds: milliseconds * MILLISECOND };
     let snapshot = run(plan, standalone(&server), 2).await;
     assert_reconciled(&server, &snapshot);
+    snapshot
+}
+
+#[tokio::test]
+async fn open_loop_schedules_exactly_its_rate() {
+    let snapshot = measured(open_loop(7001), 300).await;
     // Requests k with k/7001 s in [0, 100 ms) and [100 ms, 400 ms).
     assert_eq!(snapshot.warmup.scheduled, 701);
     assert_eq!(snapshot.total.scheduled, 2801 - 701);
     assert!(snapshot.latency.service.is_some() && snapshot.latency.lateness.is_some());
+}
+
+#[tokio::test]
+async fn stages_schedule_what_lies_below_their_line() {
+    let stage = |nanoseconds, from_per_second, to_per_second| RateStage { nanoseconds, from_per_second, to_per_second };
+    let stages = vec![stage(300 * MILLISECOND, 1000, 9000), stage(100 * MILLISECOND, 2000, 2000)];
+    let snapshot = measured(OpenLoop { stages, ..OpenLoop::at(1000) }.load(), 400).await;
+    assert_eq!(snapshot.warmup.scheduled, 100);
+    assert_eq!(snapshot.total.scheduled, 5000 * 3 / 10 + 200);
 }
 
 #[tokio::test]
@@ -173,26 +188,6 @@ async fn open_loop_on_a_grid_schedules_every_request() {
     let snapshot = run(plan, standalone(&server), 2).await;
     assert_eq!(snapshot.total.scheduled, 1001);
     assert_reconciled(&server, &snapshot);
-}
-
-#[tokio::test]
-async fn stages_schedule_what_lies_below_their_line() {
-    let server = RedisServer::start(&[]);
-    let mut plan = plan();
-    let stage = |nanoseconds, from_per_second, to_per_second| RateStage { nanoseconds, from_per_second, to_per_second };
-    plan.load = OpenLoop {
-        stages: vec![stage(300 * MILLISECOND, 1000, 9000), stage(100 * MILLISECOND, 2000, 2000)],
-        ..OpenLoop::at(1000)
-    }
-    .load();
-    plan.connections = 4;
-    plan.pipeline = 8;
-    plan.warmup_nanoseconds = 100 * MILLISECOND;
-    plan.bound = Bound::Duration { nanoseconds: 400 * MILLISECOND };
-    let snapshot = run(plan, standalone(&server), 2).await;
-    assert_reconciled(&server, &snapshot);
-    assert_eq!(snapshot.warmup.scheduled, 100);
-    assert_eq!(snapshot.total.scheduled, 5000 * 3 / 10 + 200);
 }
 
 #[tokio::test]

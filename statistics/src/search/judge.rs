@@ -63,8 +63,8 @@ pub struct StepMeasurement {
     pub scheduled_per_second: f64,
     /// The rate of successful completions over the same window.
     pub achieved_per_second: f64,
-    /// The distribution of requests in time.
-    pub arrivals: Arrivals,
+    /// Poisson arrivals instead of evenly spaced ones.
+    pub poisson: bool,
     /// The objective's quantile of response time, if it has one.
     pub quantile: Option<Observed>,
     /// Backlog growth in requests per second, if any: see [`crate::backlog::growth`].
@@ -110,24 +110,15 @@ pub enum Unusable {
     NoQuantile,
 }
 
-/// The distribution of a step's requests in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// Evenly: the rate determines their number.
-    Constant,
-    /// At random: their number is a Poisson variable, whose standard deviation is the root of its mean.
-    Poisson,
-}
-
 /// The minimum measured time of a step at this rate: [`SHORTEST`], and for a quantile long enough for [`BEYOND`] requests beyond it.
-/// Poisson arrivals may be fewer by chance, so their mean is chosen such that [`DEVIATIONS`] below it are still enough.
-pub fn shortest(rate: u64, arrivals: Arrivals, objective: &Objective) -> Duration {
-    let needed = match (requests(objective), arrivals) {
-        (needed, Arrivals::Constant) => needed,
-        (0.0, Arrivals::Poisson) => 0.0,
+/// With `poisson` arrivals, chance may leave fewer than the rate gives: their standard deviation is the root of their mean. So the mean is
+/// chosen such that [`DEVIATIONS`] below it are still enough.
+pub fn shortest(rate: u64, poisson: bool, objective: &Objective) -> Duration {
+    let mut needed = requests(objective);
+    if poisson && needed > 0.0 {
         // Solves m - d sqrt(m) = n for the mean m.
-        (needed, Arrivals::Poisson) => (DEVIATIONS / 2.0 + (DEVIATIONS * DEVIATIONS / 4.0 + needed).sqrt()).powi(2),
-    };
+        needed = (DEVIATIONS / 2.0 + (DEVIATIONS * DEVIATIONS / 4.0 + needed).sqrt()).powi(2);
+    }
     let needed = needed / (rate.max(1) as f64);
     // Saturates: the check of the spec rejects such durations.
     SHORTEST.max(Duration::try_from_secs_f64(needed).unwrap_or(Duration::MAX))
@@ -153,7 +144,7 @@ pub fn judge(rate: u64, objective: &Objective, step: &StepMeasurement) -> Judgem
 }
 
 fn unusable(rate: u64, objective: &Objective, step: &StepMeasurement) -> Option<Unusable> {
-    let shortest = shortest(rate, step.arrivals, objective);
+    let shortest = shortest(rate, step.poisson, objective);
     // Start instants and windows are cut to the shards' clocks, so up to a hundredth may be missing.
     let lacks = |is: Duration, wanted: Duration| is < wanted.mul_f64(0.99);
     if step.in_flight_before > 0 {

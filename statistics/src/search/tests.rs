@@ -263,7 +263,7 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
         let ended = |seed| {
             let mut noise = Noise::new(seed, 0.0);
             let (answer, _) = resumed(&limits, |rate| {
-                let measured = shortest(rate, Arrivals::Poisson, &objective);
+                let measured = shortest(rate, true, &objective);
                 let mean = rate as f64 * measured.as_secs_f64();
                 assert!(mean < needed * 1.1 || measured == SHORTEST, "{mean} for {needed}");
                 let step = StepMeasurement {
@@ -271,7 +271,7 @@ fn random_arrivals_leave_enough_requests_for_the_quantile() {
                     scheduled: count(mean + mean.sqrt() * noise.normal()),
                     scheduled_per_second: rate as f64,
                     achieved_per_second: rate as f64,
-                    arrivals: Arrivals::Poisson,
+                    poisson: true,
                     quantile: Some(Observed::Nanoseconds(if rate > 100 { 2_000_000 } else { 500_000 })),
                     ..good()
                 };

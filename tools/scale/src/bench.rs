@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -23,8 +24,6 @@ use crate::fault::{self, Disturbed, Faults, Moment, until};
 use crate::operator::Operator;
 
 pub const NAMESPACE: &str = "default";
-/// Where redis-server listens. The shards look at the target before they are ready; their load is computed.
-pub const TARGET: &str = "127.0.0.1:6379";
 /// Requests per second of one shard, and the length of the warm-up.
 const RATE: u64 = 100;
 const WARMUP: u64 = 5;
@@ -44,6 +43,7 @@ pub struct Shape {
     /// Seconds of measurement.
     pub duration: u64,
     pub faults: Faults,
+    pub target: SocketAddr,
 }
 
 impl Shape {
@@ -53,7 +53,7 @@ impl Shape {
             "kind": "RedisBenchmark",
             "metadata": {"name": format!("scale-{index}"), "namespace": NAMESPACE},
             "spec": {
-                "targets": [{"name": "redis", "type": "Standalone", "endpoints": [TARGET]}],
+                "targets": [{"name": "redis", "type": "Standalone", "endpoints": [self.target]}],
                 "workload": {
                     "operations": [
                         {"name": "get", "weight": 1, "command": "GET __key__"},

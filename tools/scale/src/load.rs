@@ -10,7 +10,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, Load as Kinds, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, OperationTally, Series, Snapshot, Stage, Tally, Window};
-use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
+use redisbench_wire::timeline::{Coarse, Outcomes, Span, SpanPart, Timeline};
 use redisbench_wire::topology::TopologyReport;
 
 const SECOND: u64 = 1_000_000_000;
@@ -111,7 +111,7 @@ impl Load {
             self.latencies(&measured, operation).for_each(|(latency, times)| latencies.record(latency, times));
             let counts = Outcomes { scheduled: succeeded, succeeded, ..Outcomes::default() };
             let response = latencies.buckets();
-            Part { counts, service: response.clone(), response, ..Part::default() }
+            SpanPart { counts, service: response.clone(), response, ..SpanPart::default() }
         };
         let scheduled = warmup.end - warmup.start;
         let bytes = tally(&measured);

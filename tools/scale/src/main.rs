@@ -17,7 +17,6 @@ mod targets;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -25,6 +24,7 @@ use clap::Parser;
 use kube::{Client, Config};
 use redisbench_benchmark::conductor::SNAPSHOTS_PER_SECOND;
 use redisbench_loadgen::control::raise_open_files;
+use redisbench_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -72,31 +72,12 @@ struct Arguments {
     limit: u64,
 }
 
-/// A server that the shards look at.
-struct Redis(Child);
-
-impl Redis {
-    fn start() -> Result<Self> {
-        let mut command = Command::new("redis-server");
-        command.args(["--port", "6379", "--bind", "127.0.0.1", "--save", "", "--maxclients", "20000"]);
-        let child = command.stdout(Stdio::null()).spawn().context("failed to start redis-server")?;
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It has ended already, or ends now.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     raise_open_files().context("failed to raise the limit of open files")?;
-    let _redis = Redis::start()?;
+    // The shards look at it before they are ready; their load is computed.
+    let redis = RedisServer::start(&["--maxclients", "20000"]);
     let config = Config::infer().await.context("failed to read KUBECONFIG")?;
     let client = Client::try_from(config).context("failed to create a client")?;
     let mut kubeconfig = arguments.plane.join("operator.conf");
@@ -110,6 +91,7 @@ async fn main() -> Result<()> {
         benchmarks: arguments.benchmarks,
         duration: arguments.duration,
         faults: arguments.faults,
+        target: redis.address(),
     };
     let farm = Farm::new(client.clone()).run();
     let (progress, _) = watch::channel(0);

@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use redisbench_testkit::processes::Running;
 use serde_json::Value;
 
 /// Ticks per second of the times in `/proc/PID/stat`, on every Linux of today.
@@ -13,7 +14,7 @@ const TICKS: f64 = 100.0;
 
 pub struct Operator {
     command: Command,
-    process: Child,
+    process: Running,
     audit: PathBuf,
     /// Processor time and peak memory of the processes that were killed.
     before: (f64, u64),
@@ -49,7 +50,8 @@ impl Operator {
             .env("MALLOC_ARENA_MAX", "2")
             .stdout(log.try_clone().context("failed to share the operator's log")?)
             .stderr(Stdio::from(log));
-        let process = command.spawn().with_context(|| format!("failed to start {}", program.display()))?;
+        let child = command.spawn().with_context(|| format!("failed to start {}", program.display()))?;
+        let process = Running(child);
         Ok(Self { command, process, audit: plane.join("logs/audit.log"), before: (0.0, 0), seconds_without: None })
     }
 
@@ -60,23 +62,23 @@ impl Operator {
     pub fn restart(&mut self) -> Result<()> {
         self.check()?;
         self.before = (self.cpu_seconds()?, self.peak_memory()?);
-        self.process.kill().context("failed to kill the operator")?;
-        self.process.wait().context("failed to wait for the operator")?;
-        self.process = self.command.spawn().context("failed to start the operator again")?;
+        self.process.0.kill().context("failed to kill the operator")?;
+        self.process.0.wait().context("failed to wait for the operator")?;
+        self.process.0 = self.command.spawn().context("failed to start the operator again")?;
         Ok(())
     }
 
     /// # Errors
     /// If it has exited.
     pub fn check(&mut self) -> Result<()> {
-        match self.process.try_wait().context("failed to wait for the operator")? {
+        match self.process.0.try_wait().context("failed to wait for the operator")? {
             Some(status) => bail!("the operator ended: {status}"),
             None => Ok(()),
         }
     }
 
     fn file(&self, name: &str) -> Result<String> {
-        let path = format!("/proc/{}/{name}", self.process.id());
+        let path = format!("/proc/{}/{name}", self.process.0.id());
         fs::read_to_string(&path).with_context(|| format!("failed to read {path}"))
     }
 
@@ -122,13 +124,5 @@ impl Operator {
             }
         }
         Ok(calls)
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        // It has ended already, or ends now.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

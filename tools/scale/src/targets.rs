@@ -47,7 +47,7 @@ mod tests {
     use crate::fault::{Cascade, Faults};
 
     fn shape(shards: u32, faults: Faults) -> Shape {
-        Shape { shards, benchmarks: 1, duration: 20, faults }
+        Shape { shards, benchmarks: 1, duration: 20, faults, target: ([127, 0, 0, 1], 6379).into() }
     }
 
     fn measured() -> Value {

@@ -9,7 +9,7 @@ use redisbench_wire::plan::{Bound, Load, ShardPlan, Verify};
 use redisbench_wire::snapshot::{
     Generator, Latency, Series, Snapshot, Stage, Tally, Verification, VerificationCounts, Window,
 };
-use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
+use redisbench_wire::timeline::{Coarse, Outcomes, Span, SpanPart, Timeline};
 use redisbench_wire::{AcceptedStart, Detail, Probe};
 
 use crate::ground_truth::Try;
@@ -152,7 +152,7 @@ impl Engine {
                 warmup: Outcomes { scheduled: warmup, succeeded: warmup, ..Outcomes::default() },
                 sent_bytes: total.sent_bytes - before.sent_bytes,
                 received_bytes: total.received_bytes - before.received_bytes,
-                parts: vec![Part { counts, response: response.buckets(), ..Part::default() }],
+                parts: vec![SpanPart { counts, response: response.buckets(), ..SpanPart::default() }],
                 nodes: Vec::new(),
             }
         });

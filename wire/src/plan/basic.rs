@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Bound, Breakdown, Distribution, KeyPattern, Keys, Limits, Load, Measurement, Operation, Part, PipelineMode,
+    Bound, Breakdown, Distribution, KeyPattern, Keys, Limits, Load, MeasurementOptions, Operation, Part, PipelineMode,
     Preload, PreloadPace, Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, TrialPlan, Values, Verify,
     Workload, WorkloadOptions,
 };
@@ -65,7 +65,7 @@ impl TrialPlan {
             timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
             breakdown: Breakdown { operation: true, node: true },
             node_seconds: false,
-            measurement: Measurement::default(),
+            measurement: MeasurementOptions::default(),
             tracing: None,
             limits: Limits {
                 trial_nanoseconds: 600 * SECOND,

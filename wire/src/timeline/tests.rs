@@ -18,14 +18,14 @@ fn buckets_follow_one_another_and_are_narrow() {
     assert!(next > HIGHEST_NANOSECONDS);
 }
 
-fn part(latencies: &[u64]) -> Part {
+fn part(latencies: &[u64]) -> SpanPart {
     let mut response = Coarse::default();
     for latency in latencies {
         response.record(*latency, 1);
     }
     let count = latencies.len() as u64;
     let counts = Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
-    Part { counts, response: response.buckets(), ..Part::default() }
+    SpanPart { counts, response: response.buckets(), ..SpanPart::default() }
 }
 
 fn second(second: u32, latencies: &[u64]) -> Span {

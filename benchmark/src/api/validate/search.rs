@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redisbench_statistics::search::{self, Arrivals, Limits, MOST_STEPS};
+use redisbench_statistics::search::{self, Limits, MOST_STEPS};
 use redisbench_wire::plan::Arrival;
 
 use super::streams;
@@ -45,9 +45,8 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
     }
     let rate = &search.rate;
     let objective = objective(&search.objective, problems)?;
-    let poisson = load.open_loop.as_ref().is_some_and(|open| open.arrival == Arrival::Poisson);
-    let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
-    let shortest = search::shortest(rate.min, arrivals, &objective);
+    let arrivals = load.open_loop.as_ref().map_or_else(Arrival::default, |open| open.arrival);
+    let shortest = search::shortest(rate.min, arrivals == Arrival::Poisson, &objective);
     if shortest > LONGEST_STEP {
         let message = format!(
             "needs more than {} per step for the required 100 requests beyond the quantile: raise it, or set a lower \

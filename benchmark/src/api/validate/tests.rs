@@ -1,4 +1,5 @@
 mod bounds;
+mod requests;
 
 use proptest::prelude::*;
 use redisbench_testkit::api_server::merge;
@@ -22,13 +23,13 @@ fn manifest() -> Value {
     })
 }
 
-pub(super) fn with(patch: &Value) -> RedisBenchmark {
+fn with(patch: &Value) -> RedisBenchmark {
     let mut object = manifest();
     merge(&mut object["spec"], patch.clone());
     serde_json::from_value(object).unwrap()
 }
 
-pub(super) fn problems(patch: &Value) -> Vec<String> {
+fn problems(patch: &Value) -> Vec<String> {
     sample::problems(manifest(), patch)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::{Latency, Series, Snapshot, Stage, Tally, Window};
-use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span, Timeline};
+use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Span, SpanPart, Timeline};
 use redisbench_wire::{
     AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, Preparation, Probe, ProbeState, Refusal, RefusalCode,
     ShardFailure, ShardPhase, ShardState,
@@ -214,7 +214,7 @@ impl FakeShard {
             let ((warm_before, before), (warm, total)) = (at(second), at(second + 1));
             let mut response = Coarse::default();
             response.record(1_000_000 * u64::from(shard + 1), total - before);
-            let part = Part { counts: counts(total - before), response: response.buckets(), ..Part::default() };
+            let part = SpanPart { counts: counts(total - before), response: response.buckets(), ..SpanPart::default() };
             let warmup = counts(warm - warm_before);
             let node = NodePart {
                 address: "redis:6379".to_owned(),

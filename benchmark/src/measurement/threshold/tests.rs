@@ -1,6 +1,6 @@
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::Snapshot;
-use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Part, Span};
+use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Span, SpanPart};
 
 use super::*;
 use crate::api::{Scope, watches_nodes};
@@ -171,7 +171,7 @@ impl Seconds {
         Self { watch: Watch::new(thresholds, Vec::new(), operations), history: History::default() }
     }
 
-    fn push(&mut self, parts: Vec<Part>) -> Option<String> {
+    fn push(&mut self, parts: Vec<SpanPart>) -> Option<String> {
         let second = self.history.complete();
         self.history.push(Span { second, seconds: 1, parts, ..Span::default() }, 3_600);
         self.watch.look(&self.history, 0..u32::MAX)
@@ -183,11 +183,11 @@ impl Seconds {
     }
 }
 
-fn part(count: u64, nanoseconds: u64) -> Part {
+fn part(count: u64, nanoseconds: u64) -> SpanPart {
     let mut response = Coarse::default();
     response.record(nanoseconds, count);
     let counts = Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
-    Part { counts, response: response.buckets(), ..Part::default() }
+    SpanPart { counts, response: response.buckets(), ..SpanPart::default() }
 }
 
 fn windowed(limit: Limit, seconds: u64) -> Threshold {
@@ -301,7 +301,7 @@ fn a_queue_that_grows_does_not_hold_the_stop_up() {
     let mut seconds = Seconds::new(vec![stop]);
     let overloaded = |second: u64| {
         let queued = part(820, 180 * second * MILLISECOND + MILLISECOND);
-        Part { service: part(820, MILLISECOND).response, ..queued }
+        SpanPart { service: part(820, MILLISECOND).response, ..queued }
     };
     assert!((0..6).any(|second| seconds.push(vec![overloaded(second)]).is_some()));
 }

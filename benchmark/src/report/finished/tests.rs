@@ -2,7 +2,7 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{
     ClientUsage, ErrorTally, NodeTally, OperationTally, ServerCommands, ServerNode, ServerSample, ServerStats, Snapshot,
 };
-use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
+use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, SpanPart};
 use serde_json::json;
 
 use super::super::Subject;
@@ -56,7 +56,7 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     assert_eq!((bandwidth.sent_bytes_per_second, bandwidth.received_bytes_per_second), (1_000, 0));
     let counts = Outcomes { sent_bytes: 800, received_bytes: 300, ..Outcomes::default() };
     let mut of_operation = outcome.clone();
-    of_operation.timeline.iter_mut().for_each(|span| span.parts = vec![Part { counts, ..Part::default() }]);
+    of_operation.timeline.iter_mut().for_each(|span| span.parts = vec![SpanPart { counts, ..SpanPart::default() }]);
     let own = finished(&of_operation).measurement.unwrap().result.operations[0].bandwidth.unwrap();
     assert_eq!((own.sent_bytes_per_second, own.received_bytes_per_second), (800, 300));
     // A minute that begins in the warm-up includes bytes of the warm-up.
@@ -150,7 +150,12 @@ fn the_seconds_of_the_full_result_add_up_to_its_total() {
         response.record(1_450_000, 1_000 - slow);
         response.record(90_000_000 * (operation + 1), slow);
         let counts = Outcomes { scheduled: 1_000, succeeded: 1_000, ..Outcomes::default() };
-        Part { counts, response: response.buckets(), service: response.buckets(), error_replies: Buckets::default() }
+        SpanPart {
+            counts,
+            response: response.buckets(),
+            service: response.buckets(),
+            error_replies: Buckets::default(),
+        }
     };
     let spans = (0..10).map(|second| Span {
         second: second.try_into().unwrap(),

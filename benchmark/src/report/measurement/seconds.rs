@@ -1,7 +1,7 @@
 //! Seconds of a trial, merged over all shards, in their form for the full result.
 
 use redisbench_wire::plan::TrialPlan;
-use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
+use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Span, SpanPart};
 use serde::{Deserialize, Serialize};
 
 /// Requests of all shards in one second, or in the minute or hour into which old seconds are merged.
@@ -20,7 +20,7 @@ pub struct Second {
     /// Bytes read from sockets while measuring.
     pub received_bytes: u64,
     /// All measured requests.
-    pub total: Part,
+    pub total: SpanPart,
     /// Measured requests by operation. Omitted for a single operation, or without a breakdown by operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<NamedPart>,
@@ -30,7 +30,7 @@ pub struct Second {
 pub struct NamedPart {
     pub name: String,
     #[serde(flatten)]
-    pub part: Part,
+    pub part: SpanPart,
 }
 
 /// Converts the merged `timeline`, whose parts are the operations of `plan`.
@@ -53,16 +53,16 @@ pub fn seconds(plan: &TrialPlan, timeline: &[Span]) -> Vec<Second> {
     timeline.iter().map(second).collect()
 }
 
-fn total(span: &Span) -> Part {
+fn total(span: &Span) -> SpanPart {
     if let [only] = span.parts.as_slice() {
         return only.clone();
     }
-    let together = |of: fn(&Part) -> &Buckets| {
+    let together = |of: fn(&SpanPart) -> &Buckets| {
         let mut sum = Coarse::default();
         span.parts.iter().for_each(|part| sum.add(of(part)));
         sum.buckets()
     };
-    Part {
+    SpanPart {
         counts: span.counts(),
         response: together(|part| &part.response),
         service: together(|part| &part.service),

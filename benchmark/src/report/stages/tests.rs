@@ -1,4 +1,4 @@
-use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
+use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Span, SpanPart};
 use serde_json::json;
 
 use super::*;
@@ -33,7 +33,7 @@ fn second(second: u32, succeeded: u64, errors: u64, unsent: u64) -> Span {
         unsent,
         ..Outcomes::default()
     };
-    let parts = vec![Part {
+    let parts = vec![SpanPart {
         counts,
         response: response.buckets(),
         service: response.buckets(),

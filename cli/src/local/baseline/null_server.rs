@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const STOP: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
-pub enum NullServerError {
+pub enum NullServerStartError {
     #[error("failed to create a directory for the null server")]
     Directory(#[source] io::Error),
     #[error("failed to start the null server: {}", .0.display())]
@@ -37,16 +37,16 @@ pub struct NullServerOptions {
 
 /// A running null server. Ends on drop.
 #[derive(Debug)]
-pub struct NullServer {
+pub struct NullServerProcess {
     process: Child,
     addresses: Vec<SocketAddr>,
     _directory: TempDir,
 }
 
-impl NullServer {
-    pub async fn start(program: &Path, options: NullServerOptions) -> Result<Self, NullServerError> {
+impl NullServerProcess {
+    pub async fn start(program: &Path, options: NullServerOptions) -> Result<Self, NullServerStartError> {
         let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
-        let directory = directory.map_err(NullServerError::Directory)?;
+        let directory = directory.map_err(NullServerStartError::Directory)?;
         let file = directory.path().join("addresses");
         let arguments = [
             ["--listen", "127.0.0.1:0"],
@@ -58,7 +58,7 @@ impl NullServer {
         let words: Vec<String> =
             std::iter::once("null-server").chain(arguments.into_iter().flatten()).map(str::to_owned).collect();
         let start = Child::start(program, &words, b"").await;
-        let mut process = start.map_err(|error| NullServerError::Start(program.to_owned(), error))?;
+        let mut process = start.map_err(|error| NullServerStartError::Start(program.to_owned(), error))?;
         let listening = async {
             loop {
                 if let Ok(text) = tokio::fs::read_to_string(&file).await {
@@ -68,10 +68,10 @@ impl NullServer {
             }
         };
         let addresses = tokio::select! {
-            addresses = tokio::time::timeout(PATIENCE, listening) => addresses.map_err(|_| NullServerError::Patience)?,
+            addresses = tokio::time::timeout(PATIENCE, listening) => addresses.map_err(|_| NullServerStartError::Patience)?,
             ended = process.wait() => {
                 let status = ended.map_or_else(|error| error.to_string(), describe);
-                return Err(NullServerError::Ended { status, output: process.last_words().await });
+                return Err(NullServerStartError::Ended { status, output: process.last_words().await });
             }
         };
         Ok(Self { process, addresses, _directory: directory })

@@ -21,10 +21,10 @@ fn done(outcomes: &[Outcome]) -> Vec<u8> {
         content.extend_from_slice(&outcome.checksum.unwrap_or_default().to_le_bytes());
         let (result, word) = match &outcome.result {
             Ok(()) => (0, ""),
-            Err(CallError::Reply(word)) => (1, word.as_str()),
-            Err(CallError::Timeout) => (2, ""),
-            Err(CallError::Disconnected) => (3, ""),
-            Err(CallError::Library(word)) => (4, word.as_str()),
+            Err(CallErrorKind::Reply(word)) => (1, word.as_str()),
+            Err(CallErrorKind::Timeout) => (2, ""),
+            Err(CallErrorKind::Disconnected) => (3, ""),
+            Err(CallErrorKind::Library(word)) => (4, word.as_str()),
         };
         let flags = u8::from(outcome.checksum.is_some()) | u8::from(outcome.null) << 1;
         content.extend_from_slice(&[flags, result, u8::try_from(word.len()).unwrap()]);
@@ -49,10 +49,10 @@ fn decode_all(bytes: &[u8], piece: usize) -> Result<Vec<FromDriver>, FrameError>
 fn outcome() -> impl Strategy<Value = Outcome> {
     let result = prop_oneof![
         Just(Ok(())),
-        Just(Err(CallError::Timeout)),
-        Just(Err(CallError::Disconnected)),
-        "[A-Z]{1,32}".prop_map(|word| Err(CallError::Reply(word))),
-        "[A-Z]{1,32}".prop_map(|word| Err(CallError::Library(word))),
+        Just(Err(CallErrorKind::Timeout)),
+        Just(Err(CallErrorKind::Disconnected)),
+        "[A-Z]{1,32}".prop_map(|word| Err(CallErrorKind::Reply(word))),
+        "[A-Z]{1,32}".prop_map(|word| Err(CallErrorKind::Library(word))),
     ];
     (any::<(u64, u64, u64, Option<u32>, bool)>(), result).prop_map(
         |((id, called, completed, checksum, null), result)| Outcome { id, called, completed, checksum, null, result },
@@ -164,8 +164,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let outcome = |id, result| Outcome { id, called: 20, completed: 30, checksum: Some(7), null: true, result };
     let outcomes = [
         outcome(1 << 16, Ok(())),
-        outcome(1 << 16 | 1, Err(CallError::Reply("WRONGTYPE".into()))),
-        outcome(1 << 16 | 2, Err(CallError::Timeout)),
+        outcome(1 << 16 | 1, Err(CallErrorKind::Reply("WRONGTYPE".into()))),
+        outcome(1 << 16 | 2, Err(CallErrorKind::Timeout)),
     ];
     vec![frame(1, HELLO), frame(3, br#"{"connections":16}"#), frame(4, b"refused"), done(&outcomes), frame(8, b"")]
 }

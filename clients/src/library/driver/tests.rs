@@ -55,10 +55,10 @@ fn an_outcome_has_the_drivers_times() {
     assert_eq!((good.called, good.completed), (5, 9));
     assert_eq!(good.reply, Ok(Reply { nil: true, bytes: 0 }));
     for (error, kind, answered, sent) in [
-        (contract::CallError::Reply("WRONGTYPE".into()), "WRONGTYPE", true, true),
-        (contract::CallError::Timeout, "Timeout", false, true),
-        (contract::CallError::Disconnected, "ConnectionReset", false, true),
-        (contract::CallError::Library("TypeError".into()), "Library", false, false),
+        (contract::CallErrorKind::Reply("WRONGTYPE".into()), "WRONGTYPE", true, true),
+        (contract::CallErrorKind::Timeout, "Timeout", false, true),
+        (contract::CallErrorKind::Disconnected, "ConnectionReset", false, true),
+        (contract::CallErrorKind::Library("TypeError".into()), "Library", false, false),
     ] {
         let failed = of(Err(error)).reply.unwrap_err();
         assert_eq!((failed.kind.as_str(), failed.answered, failed.sent), (kind, answered, sent));

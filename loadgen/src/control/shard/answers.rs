@@ -4,7 +4,7 @@ use redisbench_wire::{Refusal, RefusalCode, ShardState};
 use tracing::info;
 
 use super::Shard;
-use super::calls::{Reply, ShardAnswer, ShardCall, Sources};
+use super::calls::{ReplySender, ShardAnswer, ShardCall, Sources};
 use crate::control::trial::{Accepted, Action, refusal};
 use crate::engine::monotonic_nanoseconds;
 use crate::target::ServerWatch;
@@ -83,7 +83,7 @@ impl Shard {
     }
 }
 
-fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
+fn send<T>(reply: ReplySender<T>, trial: Option<u32>, body: Result<T, Refusal>) {
     if let Err(refused) = &body {
         info!(refusal = %refused, "refused a call");
     }

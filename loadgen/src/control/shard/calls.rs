@@ -21,7 +21,7 @@ pub struct ShardAnswer<T> {
 }
 
 /// Channel for the answer to a call.
-pub type Reply<T> = oneshot::Sender<ShardAnswer<Result<T, Refusal>>>;
+pub type ReplySender<T> = oneshot::Sender<ShardAnswer<Result<T, Refusal>>>;
 
 /// Sources of a snapshot.
 #[derive(Debug)]
@@ -40,23 +40,23 @@ pub struct Sources {
 #[derive(Debug)]
 pub enum ShardCall {
     /// `GET /v1/state`.
-    State(Reply<ShardState>),
+    State(ReplySender<ShardState>),
     /// `PUT /v1/trials/{t}`.
-    Plan(u32, PlanRequest, Reply<ShardState>),
+    Plan(u32, PlanRequest, ReplySender<ShardState>),
     /// `PUT /v1/trials/{t}/start`.
-    Start(u32, StartRequest, Reply<AcceptedStart>),
+    Start(u32, StartRequest, ReplySender<AcceptedStart>),
     /// `PUT /v1/trials/{t}/measure`.
-    Measure(u32, AfterRequest, Reply<ShardState>),
+    Measure(u32, AfterRequest, ReplySender<ShardState>),
     /// `PUT /v1/trials/{t}/probe`.
-    Probe(u32, AfterRequest, Reply<ProbeState>),
+    Probe(u32, AfterRequest, ReplySender<ProbeState>),
     /// `PUT /v1/trials/{t}/abort`.
-    Abort(u32, AbortRequest, Reply<ShardState>),
+    Abort(u32, AbortRequest, ReplySender<ShardState>),
     /// `GET /v1/trials/{t}/snapshot`. Returns the sources, so that encoding blocks no other call.
-    Snapshot(u32, Detail, Reply<Sources>),
+    Snapshot(u32, Detail, ReplySender<Sources>),
     /// `PUT /v1/cleanup`.
-    Cleanup(EpochRequest, Reply<CleanupState>),
+    Cleanup(EpochRequest, ReplySender<CleanupState>),
     /// `PUT /v1/drain`.
-    Drain(EpochRequest, Reply<ShardState>),
+    Drain(EpochRequest, ReplySender<ShardState>),
     /// `PUT /v1/release`.
-    Release(EpochRequest, Reply<ShardState>),
+    Release(EpochRequest, ReplySender<ShardState>),
 }

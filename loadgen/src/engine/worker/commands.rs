@@ -127,7 +127,7 @@ impl Worker {
         self.router.clear();
         self.checker.iter_mut().for_each(|checker| checker.abandon());
         let prefixes = self.caching.as_ref().is_some_and(|caching| caching.has_prefixes());
-        self.connections.orphan(self.exchanges.is_some() || prefixes);
+        self.connections.orphan(self.compounds.is_some() || prefixes);
         self.load.abort(self.now);
         self.end();
     }

@@ -8,8 +8,8 @@ use redisbench_wire::plan::Topology;
 use super::Worker;
 use crate::cluster::{Deferral, Redirect};
 use crate::engine::caching::Answered;
+use crate::engine::compound::{self, CompoundOutcome};
 use crate::engine::connections::{Link, Sent};
-use crate::engine::exchanges::{self, Outcome};
 use crate::engine::pipeline::{Class, Flight, Request};
 use crate::engine::progress::Error;
 use crate::engine::router::Resend;
@@ -102,7 +102,7 @@ impl Worker {
             }
             let before = input;
             let connection = &mut self.connections[index];
-            let decoded = match &self.exchanges {
+            let decoded = match &self.compounds {
                 None => connection.decoder.next(&mut input),
                 Some(_) => connection.decoder.next_noted(&mut input),
             };
@@ -125,12 +125,12 @@ impl Worker {
                 self.made(index, greeted);
                 continue;
             }
-            if let Some(trial) = &self.exchanges
-                && let Some(taken) = exchanges::take(connection, trial, reply)
+            if let Some(trial) = &self.compounds
+                && let Some(taken) = compound::take(connection, trial, reply)
             {
                 match taken {
                     Ok(None) => {}
-                    Ok(Some(outcome)) => successes += self.exchanged(index, outcome),
+                    Ok(Some(outcome)) => successes += self.compound_answered(index, outcome),
                     Err(strange) => {
                         self.lost(index, "Protocol", strange);
                         break;
@@ -271,10 +271,10 @@ impl Worker {
         }
     }
 
-    /// Handles the outcome of a request with several replies. Returns what it adds to the series.
+    /// Handles the outcome of a compound request. Returns what it adds to the series.
     #[cold]
-    fn exchanged(&mut self, index: usize, outcome: Outcome) -> u64 {
-        let Outcome { request, sent, reply, error, under_replicated } = outcome;
+    fn compound_answered(&mut self, index: usize, outcome: CompoundOutcome) -> u64 {
+        let CompoundOutcome { request, sent, reply, error, under_replicated } = outcome;
         if let Some(Error { text, executed }) = error {
             self.refused(index, request, sent, &text, executed);
             return 0;

@@ -65,7 +65,7 @@ const WAITING: &[&str] =
 
 /// The commands of a mix, to separate a server's counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mix {
+pub struct MixCommands {
     /// First word, second word if it is literal, and whether the command only reads.
     names: Vec<(String, Option<String>, bool)>,
     /// True with scripts: other commands may come from them.
@@ -74,7 +74,7 @@ pub struct Mix {
     pub not_compared: Vec<String>,
 }
 
-impl Mix {
+impl MixCommands {
     /// `reads` holds for each operation of the plan whether it only reads.
     pub fn of(plan: &TrialPlan, reads: &[bool]) -> Self {
         let literal = |argument: Option<&Vec<Part>>| match argument.map(Vec::as_slice) {
@@ -156,11 +156,11 @@ mod tests {
     use super::*;
     use redisbench_wire::plan::{Operation, Verify, WorkloadOptions};
 
-    fn mix(commands: &[&str], reads: &[bool]) -> Mix {
+    fn mix(commands: &[&str], reads: &[bool]) -> MixCommands {
         let mut plan = crate::sample::plan();
         plan.workload_mut().operations = commands.iter().map(|command| Operation::of(command, 1, command)).collect();
         (plan.workload_mut().options, plan.verify) = (WorkloadOptions::default(), Verify::None);
-        Mix::of(&plan, reads)
+        MixCommands::of(&plan, reads)
     }
 
     fn counts(of: &[(&str, u64, u64)]) -> BTreeMap<String, Calls> {

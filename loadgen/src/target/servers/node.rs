@@ -6,7 +6,7 @@ use redisbench_wire::limits;
 use redisbench_wire::snapshot::{ServerCpu, ServerNode};
 
 use super::info::{Calls, Info};
-use super::mix::Mix;
+use super::mix::MixCommands;
 use crate::cluster::NodeAddress;
 
 /// A server's clock is trusted if it ran between half and twice as fast as ours.
@@ -119,7 +119,14 @@ impl WatchedNode {
     }
 
     /// Adds an answer that arrived at `at`, with `commands` if they were requested.
-    pub fn take(&mut self, info: &Info, commands: Option<BTreeMap<String, Calls>>, at: u64, when: When, mix: &Mix) {
+    pub fn take(
+        &mut self,
+        info: &Info,
+        commands: Option<BTreeMap<String, Calls>>,
+        at: u64,
+        when: When,
+        mix: &MixCommands,
+    ) {
         if self.before.is_some() && (self.run_id != info.run_id || self.replica != info.replica) {
             let what = if self.run_id == info.run_id { "changed its role" } else { "restarted" };
             self.disturbed = Some(format!("{} {what} during the load", self.address.label));
@@ -229,7 +236,7 @@ mod tests {
     #[test]
     fn processor_time_is_that_of_the_window_by_the_servers_clock() {
         let mut node = node();
-        let mix = Mix::default();
+        let mix = MixCommands::default();
         node.take(&info(500, 0), None, SECOND, When::Before { start: 2 * SECOND }, &mix);
         // The answer arrives 200 ms late, which the server's clock does not show.
         node.take(&info(600, 10_000), None, 11 * SECOND, When::Measuring, &mix);
@@ -245,7 +252,7 @@ mod tests {
 
     #[test]
     fn seconds_in_which_it_was_full_are_counted() {
-        let (mut node, mix) = (node(), Mix::default());
+        let (mut node, mix) = (node(), MixCommands::default());
         // Busy milliseconds of each second.
         let mut cpu = 0;
         for (second, busy) in (0..).zip([0, 600, 950, 990, 949]) {
@@ -258,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_a_server_waits_for_is_in_its_event_loop() {
-        let (mut node, mix) = (node(), Mix::default());
+        let (mut node, mix) = (node(), MixCommands::default());
         let at =
             |cpu, event_loop, seconds: u64| Info { event_loop_microseconds: event_loop, ..info(cpu, seconds * 1_000) };
         node.take(&at(100, Some(1_000_000), 1), None, SECOND, When::Measuring, &mix);
@@ -271,7 +278,7 @@ mod tests {
 
     #[test]
     fn forks_are_those_of_the_window() {
-        let (mut node, mix) = (node(), Mix::default());
+        let (mut node, mix) = (node(), MixCommands::default());
         let at = |forks, latest_fork_microseconds, has_child| Info {
             forks: Some(forks),
             latest_fork_microseconds,
@@ -296,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_server_that_restarted_is_not_compared() {
-        let (mut node, mix) = (node(), Mix::default());
+        let (mut node, mix) = (node(), MixCommands::default());
         let nothing = || Some(BTreeMap::new());
         node.take(&info(0, 0), nothing(), 1, When::Before { start: 2 }, &mix);
         node.take(&info(0, 0), nothing(), 3, When::After, &mix);
@@ -310,7 +317,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_came_too_late_is_not_compared() {
-        let (mut node, mix) = (node(), Mix::default());
+        let (mut node, mix) = (node(), MixCommands::default());
         node.take(&info(0, 0), Some(BTreeMap::new()), 3, When::Before { start: 2 }, &mix);
         node.take(&info(0, 0), Some(BTreeMap::new()), 4, When::After, &mix);
         assert_eq!(node.report(true).commands, None);

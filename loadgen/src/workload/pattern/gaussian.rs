@@ -1,7 +1,7 @@
 //! The normal distribution, truncated at the first and the last key, as memtier draws it.
 
 use super::unit::{TRIES, unit};
-use crate::workload::rng::Stream;
+use crate::workload::rng::RandomStream;
 
 #[derive(Clone, Debug)]
 pub(super) struct Gaussian {
@@ -16,7 +16,7 @@ impl Gaussian {
         Self { count: count as f64, mean: mean as f64 + 0.5, deviation: deviation as f64 }
     }
 
-    pub(super) fn draw(&self, own: Stream) -> u64 {
+    pub(super) fn draw(&self, own: RandomStream) -> u64 {
         let drawn = (0..TRIES).map(|number| self.mean + self.deviation * quantile(unit(own.at(number))));
         let inside = drawn.map(f64::floor).find(|key| *key >= 0.0 && *key < self.count);
         inside.unwrap_or(self.mean) as u64

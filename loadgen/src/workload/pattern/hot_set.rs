@@ -1,6 +1,6 @@
 //! A hot set of keys gets most of the requests, and the other keys the rest, each uniformly.
 
-use crate::workload::rng::Stream;
+use crate::workload::rng::RandomStream;
 
 #[derive(Clone, Debug)]
 pub(super) struct HotSet {
@@ -16,7 +16,7 @@ impl HotSet {
         Self { count, hot, below: (u128::from(percent_millionths) << 64) / 100_000_000 }
     }
 
-    pub(super) fn draw(&self, own: Stream) -> u64 {
+    pub(super) fn draw(&self, own: RandomStream) -> u64 {
         if self.hot == self.count || u128::from(own.at(0)) < self.below {
             own.below(1, self.hot)
         } else {

@@ -1,6 +1,6 @@
 //! Maps ranks to keys, so that popular keys are not neighbours.
 
-use crate::workload::rng::Stream;
+use crate::workload::rng::RandomStream;
 
 /// A bijection of 0..count that steps by the golden ratio, modulo the count. The first n ranks, for any n, are spread evenly, with at
 /// most three distances between neighbours (Steinhaus).
@@ -14,7 +14,7 @@ pub(super) struct Scatter {
 }
 
 impl Scatter {
-    pub(super) fn new(count: u64, stream: Stream) -> Self {
+    pub(super) fn new(count: u64, stream: RandomStream) -> Self {
         /// 2^64 over the golden ratio.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let golden = ((u128::from(count) * u128::from(GOLDEN)) >> 64) as u64;
@@ -45,7 +45,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_rank_is_a_key_of_its_own(count in 1_u64..3000, seed: u64) {
-            let scatter = Scatter::new(count, Stream::new(seed, KEYS));
+            let scatter = Scatter::new(count, RandomStream::new(seed, KEYS));
             let mut keys: Vec<u64> = (0..count).map(|rank| scatter.index(rank)).collect();
             keys.sort_unstable();
             prop_assert_eq!(keys, (0..count).collect::<Vec<_>>());
@@ -53,7 +53,7 @@ mod tests {
 
         #[test]
         fn the_first_ranks_are_spread_evenly(count in 10_000_u64..1 << 40, ranks in 10_u64..1000, seed: u64) {
-            let scatter = Scatter::new(count, Stream::new(seed, KEYS));
+            let scatter = Scatter::new(count, RandomStream::new(seed, KEYS));
             let mut keys: Vec<u64> = (0..ranks).map(|rank| scatter.index(rank)).collect();
             keys.sort_unstable();
             let gaps = keys.windows(2).map(|pair| pair[1] - pair[0]);

@@ -3,18 +3,18 @@
 use redisbench_wire::plan::{KeyPattern, Keys, Tags};
 
 use super::hot_set::HotSet;
-use crate::workload::rng::Stream;
+use crate::workload::rng::RandomStream;
 
 /// Draws the tag of a request.
 #[derive(Clone, Debug)]
 pub(super) struct TagDraw {
     count: u64,
     hot: Option<HotSet>,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl TagDraw {
-    pub(super) fn new(tags: Tags, stream: Stream) -> Self {
+    pub(super) fn new(tags: Tags, stream: RandomStream) -> Self {
         let count = tags.count.into();
         let hot = tags.hot.map(|hot| HotSet::new(count, hot.count.into(), hot.percent_millionths));
         Self { count, hot, stream }

@@ -17,7 +17,7 @@ fn hot_set(keys: u64, percent: u32, hot_keys: HotKeys) -> KeyPattern {
 
 fn space(count: u64, pattern: KeyPattern, seed: u64) -> KeySpace {
     let keys = Keys { prefix: String::new(), start: 0, count, width: 0, pattern, tags: None };
-    let stream = Stream::new(seed, KEYS);
+    let stream = RandomStream::new(seed, KEYS);
     KeySpace::new(&keys, Pattern::of(&keys, 1, 1, seed).unwrap(), 1, stream).unwrap()
 }
 
@@ -87,7 +87,7 @@ fn zipf_follows_its_theory() {
 #[test]
 fn scattered_ranks_are_drawn_as_often() {
     let pattern = zipf(1.1, HotKeys::Scattered);
-    let scatter = Scatter::new(1000, Stream::new(7, KEYS));
+    let scatter = Scatter::new(1000, RandomStream::new(7, KEYS));
     let mut ranks = vec![0; 1000];
     (0..1000).for_each(|rank| ranks[scatter.index(rank) as usize] = rank);
     follows(1000, pattern, |key| ((ranks[key as usize] + 1) as f64).powf(-1.1));
@@ -161,7 +161,7 @@ fn hot_keys_lie_on_all_nodes_of_a_cluster() {
     for hot_keys in [HotKeys::Scattered, HotKeys::First] {
         let pattern = hot_set(1000, 90, hot_keys);
         let keys = Keys { prefix: "rb:".into(), start: 0, count: 1_000_000, width: 0, pattern, tags: None };
-        let stream = Stream::new(1, KEYS);
+        let stream = RandomStream::new(1, KEYS);
         let space = KeySpace::new(&keys, Pattern::of(&keys, 1, 1, 1).unwrap(), 1, stream).unwrap();
         let mut nodes = [0_u32; 3];
         for k in 0..30_000 {

@@ -5,7 +5,7 @@
 //! every exponent, and accepts most numbers at the first try. The functions of `libm` use only operations that every processor rounds alike.
 
 use super::unit::{TRIES, unit};
-use crate::workload::rng::Stream;
+use crate::workload::rng::RandomStream;
 
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
@@ -27,7 +27,7 @@ impl Zipf {
         zipf
     }
 
-    pub(super) fn draw(&self, own: Stream) -> u64 {
+    pub(super) fn draw(&self, own: RandomStream) -> u64 {
         for number in 0..TRIES {
             let drawn = self.to + unit(own.at(number)) * (self.from - self.to);
             let x = self.inverse(drawn);

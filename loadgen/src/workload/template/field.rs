@@ -5,7 +5,7 @@ use redisbench_wire::plan::Part;
 use crate::workload::digits::DIGITS;
 use crate::workload::error::WorkloadError;
 use crate::workload::keys::{KeySpace, TAG};
-use crate::workload::rng::{self, Stream};
+use crate::workload::rng::{self, RandomStream};
 use crate::workload::values::Values;
 
 /// Digits of a score: `0.` and nine decimals.
@@ -30,7 +30,7 @@ pub(super) enum Field {
     /// The number of another key, counted from 0.
     NthKey {
         nth: u64,
-        stream: Stream,
+        stream: RandomStream,
     },
     Value,
     Integer {
@@ -38,11 +38,11 @@ pub(super) enum Field {
         count: u64,
         /// Digits to pad to; 0 for no padding.
         width: usize,
-        stream: Stream,
+        stream: RandomStream,
     },
     Sequence,
     Score {
-        stream: Stream,
+        stream: RandomStream,
     },
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Field {
 pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64) -> Result<Vec<Item>, WorkloadError> {
     let mut items = Vec::new();
     for part in parts {
-        let own = Stream::new(seed, rng::FIELDS + *fields);
+        let own = RandomStream::new(seed, rng::FIELDS + *fields);
         *fields += 1;
         let field = match part {
             Part::Literal(text) => {
@@ -60,7 +60,7 @@ pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64
             Part::Key | Part::NthKey(0..=1) => Field::Key,
             Part::NthKey(nth) => {
                 let nth = u64::from(*nth) - 1;
-                Field::NthKey { nth, stream: Stream::new(seed, rng::NTH_KEYS + nth) }
+                Field::NthKey { nth, stream: RandomStream::new(seed, rng::NTH_KEYS + nth) }
             }
             Part::Data => Field::Value,
             Part::Integer { least, most, width } => {
@@ -176,7 +176,7 @@ impl Field {
     }
 }
 
-fn drawn(least: i64, count: u64, stream: Stream, k: u64) -> i64 {
+fn drawn(least: i64, count: u64, stream: RandomStream, k: u64) -> i64 {
     least.wrapping_add_unsigned(stream.below(k, count))
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn good() -> StepMeasurement {
         scheduled_per_second: 10_000.0,
         achieved_per_second: 10_000.0,
         quantile: Some(Observed::Nanoseconds(2_000_000)),
-        arrivals: Arrivals::Constant,
+        poisson: false,
         backlog_growth: None,
     }
 }
@@ -87,7 +87,7 @@ fn what_was_not_measured_as_it_must_is_not_judged() {
 }
 
 fn even(rate: u64, objective: &Objective) -> Duration {
-    shortest(rate, Arrivals::Constant, objective)
+    shortest(rate, false, objective)
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn a_far_quantile_and_a_low_rate_take_longer() {
     assert_eq!(even(1, &ERRORS), 10 * SECOND);
     assert_eq!(even(0, &quantile(1.0)), Duration::MAX);
     // 10,408 on the mean: four standard deviations below it are 10,000.
-    let poisson = shortest(100, Arrivals::Poisson, &quantile(0.99)).as_secs_f64();
+    let poisson = shortest(100, true, &quantile(0.99)).as_secs_f64();
     assert!((poisson - 104.08).abs() < 0.01, "{poisson}");
-    assert_eq!(shortest(1, Arrivals::Poisson, &ERRORS), 10 * SECOND);
-    assert_eq!(shortest(1, Arrivals::Poisson, &quantile(1.0)), Duration::MAX);
+    assert_eq!(shortest(1, true, &ERRORS), 10 * SECOND);
+    assert_eq!(shortest(1, true, &quantile(1.0)), Duration::MAX);
     let never = judge(1, &quantile(1.0), &good());
     assert_eq!(never, Judgement::Unusable(Unusable::TooShort(Duration::MAX)));
 }

@@ -1,9 +1,5 @@
 //! Requests: transactions, WAIT, fills, scripts, mixes, and forbidden commands.
 
-use redisbench_testkit::api_server::merge;
-use serde_json::json;
-
-use super::tests::{problems, with};
 use super::*;
 
 #[test]

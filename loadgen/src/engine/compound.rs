@@ -1,4 +1,4 @@
-//! Replies to requests of several commands: transactions, and WAIT after a request. All replies are read before the request has its
+//! Replies to compound requests: transactions, and WAIT after a request. All replies are read before the request has its
 //! outcome, so nothing is left on the connection for the next request.
 
 use super::connections::Connection;
@@ -7,9 +7,9 @@ use super::progress::{Error, Part, Progress};
 use crate::resp::Reply;
 use crate::workload::Workload;
 
-/// The outcome of a request.
+/// The outcome of a compound request.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct CompoundOutcome {
     pub request: Request,
     /// The time of its send.
     pub sent: u64,
@@ -27,26 +27,26 @@ pub(super) fn take(
     connection: &mut Connection,
     trial: &Workload,
     reply: Reply,
-) -> Option<Result<Option<Outcome>, &'static str>> {
+) -> Option<Result<Option<CompoundOutcome>, &'static str>> {
     let (flight, requests) = connection.pipeline.oldest()?;
     // Preload commands are single; their class is decided by the send.
     let request = flight.decide(*requests.first()?);
-    let exchange = trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
+    let compound = trial.compound(request.operation).filter(|_| is_of_trial(&request))?;
     let progress = connection.progress.get_or_insert_default();
     let decoder = &connection.decoder;
     let error = if reply == Reply::Error { decoder.error_text() } else { &[] };
     let part = Part { reply, note: decoder.note(), error, nested: decoder.nested_error() };
-    if let Err(strange) = progress.take(exchange, &part) {
+    if let Err(strange) = progress.take(compound, &part) {
         return Some(Err(strange));
     }
-    if progress.seen < exchange.replies() {
+    if progress.seen < compound.replies() {
         return Some(Ok(None));
     }
     let Progress { error, nil, acknowledged, .. } = std::mem::take(&mut **progress);
     let (request, sent) = connection.pipeline.answered()?;
-    let under_replicated = acknowledged.zip(exchange.replicas).is_some_and(|(found, wanted)| found < wanted.into());
+    let under_replicated = acknowledged.zip(compound.replicas).is_some_and(|(found, wanted)| found < wanted.into());
     let reply = if nil { Reply::Nil } else { Reply::Value };
-    Some(Ok(Some(Outcome { request, sent, reply, error, under_replicated })))
+    Some(Ok(Some(CompoundOutcome { request, sent, reply, error, under_replicated })))
 }
 
 /// Returns whether a command is a request of a trial, including an aborted one.

@@ -2,7 +2,7 @@
 
 use redisbench_testkit::hostile::{Meter, Target, drive};
 
-use super::{compile, parse};
+use super::super::{compile, parse};
 use crate::export::sample;
 use crate::reading;
 
@@ -38,7 +38,7 @@ fn manifest(bytes: &[u8]) {
 
 fn seeds() -> Vec<Vec<u8>> {
     let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
-    let quickstart = include_str!("../../../examples/quickstart.yaml");
+    let quickstart = include_str!("../../../../examples/quickstart.yaml");
     // Every JSON document is also a YAML document.
     let json = serde_json::to_string(&parse(quickstart).unwrap_or_else(|_| unreachable!("it is tested")).document);
     let bomb = (1..9).fold("a0: &a0 [x]\n".to_owned(), |text, n| {
