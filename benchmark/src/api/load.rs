@@ -43,10 +43,10 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub nodes_per_shard: Option<u32>,
-    /// Clients that send the requests, up to 8. Two or more are compared as set in `comparison`. Not set by default: the engine.
+    /// Clients that send the requests, 1 to 8. Two or more are compared as set in `comparison`. Not set by default: the engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
-        length(max = 8),
+        length(min = 1, max = 8),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub clients: Vec<ClientSpec>,

@@ -19,7 +19,8 @@ const MOST_BITS: u64 = 10_000_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MeasurementSpec {
-    /// Additional results per `Operation` of the mix, per `Node` of the target, or both. Default both.
+    /// Additional results per `Operation` of the mix, per `Node` of the target, or both. Client libraries have
+    /// none per node. Default both.
     #[serde(default = "default_breakdown")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub breakdown: Vec<BreakdownKind>,

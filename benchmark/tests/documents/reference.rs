@@ -127,19 +127,19 @@ fn add_rules(schema: &Value, path: &str, rules: &mut Vec<Rule>) {
     }
 }
 
-/// The text of CEL like `'is %s'.format([self.a])`, with dots for the values, or with all of them if they are parts of a list like
-/// `self.a > 0 ? ' a' : ''`.
+/// The text of CEL like `'is %s'.format([self.a])`, with dots for the values, or with all parts of the last one if it is a list like
+/// `((self.a > 0 ? ', a' : '') + (self.b > 0 ? ', b' : '')).substring(2)`.
 fn formatted(expression: &Value) -> String {
     let expression = expression.as_str().unwrap_or_default().trim_start_matches('\'');
     let (text, values) = expression.split_once("'.format(").unwrap_or((expression, ""));
-    let parts =
-        values.split(" ? ' ").skip(1).filter_map(|rest| Some(rest.split_once("' : ''")?.0.trim_matches(['[', ']'])));
+    let parts = values.split(" ? ', ").skip(1).filter_map(|rest| Some(rest.split_once("' : ''")?.0));
     let parts: Vec<&str> = parts.collect();
     let text = text.replace("\\'", "'");
-    match parts.len() {
-        0 => text.replace("%s", "..."),
-        count => text.replace(&"%s".repeat(count), &format!(" {}", parts.join(", "))),
-    }
+    let text = match text.rsplit_once("%s") {
+        Some((before, after)) if !parts.is_empty() => [before, &parts.join(", "), after].concat(),
+        _ => text,
+    };
+    text.replace("%s", "...")
 }
 
 fn list<'a>(rules: impl Iterator<Item = &'a Rule>) -> String {

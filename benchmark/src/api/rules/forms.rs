@@ -32,11 +32,15 @@ pub(super) fn split(unless: &str, field: &'static str) -> Rule {
     Rule::new(SPEC, field, condition, each_shard("%s", "%s")).showing([&count, "self.shards.count"])
 }
 
-/// Refuses features, each with the CEL of its use, where `given` is true of the spec. The message lists those in use, in brackets, between
-/// `what`, such as "does not support", and `fix`. One rule for all of them, because the size of a definition is limited.
+/// CEL for a list of the names whose CEL is true, of which one must be. Not with `join`, whose cost the API server cannot bound.
+pub(super) fn listed(names: &[(&str, &str)]) -> String {
+    let parts: Vec<_> = names.iter().map(|(name, is)| format!("({is} ? ', {name}' : '')")).collect();
+    format!("({}).substring(2)", parts.join(" + "))
+}
+
+/// Refuses features, each with the CEL of its use, where `given` is true of the spec. The message lists those in use between `what`, such as
+/// "does not support", and `fix`. One rule for all of them, because the size of a definition is limited.
 pub(super) fn unsupported(field: &str, given: &str, what: &str, features: &[(&str, &str)], fix: &str) -> Rule {
     let used = features.iter().map(|(_, used)| *used).collect::<Vec<_>>().join(" || ");
-    let message = format!("{what}{}: {fix}", "%s".repeat(features.len()));
-    let values = features.iter().map(|(name, used)| format!("{used} ? ' [{name}]' : ''")).collect();
-    Rule { values, ..Rule::new(SPEC, field, format!("!({given}) || !({used})"), message) }
+    Rule::new(SPEC, field, format!("!({given}) || !({used})"), format!("{what} %s: {fix}")).showing([&listed(features)])
 }

@@ -15,7 +15,7 @@ pub(super) struct Rule {
     pub(super) condition: String,
     /// The problem with the field, and how to fix it, with a `%s` for each of `values`.
     pub(super) message: String,
-    /// CEL of the values that the message shows, all of one type. The API server must be able to bound its cost, which excludes `join`.
+    /// CEL of the values that the message shows, all of one type. The API server must be able to bound its cost.
     pub(super) values: Vec<String>,
 }
 

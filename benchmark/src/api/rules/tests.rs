@@ -81,8 +81,8 @@ fn messages_show_the_values() {
         ),
         (
             "load: {requests: 9, requestsPerConnection: 9}",
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration \
-             requests requestsPerConnection",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration, \
+             requests, requestsPerConnection",
         ),
         (
             "repeats: {count: 50}, sweep: [{field: load.pipeline, values: [1, 2]}, {field: workload.seed, values: [1, 2, 3]}]",

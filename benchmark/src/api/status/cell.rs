@@ -126,15 +126,15 @@ pub struct ThroughputSpread {
     pub mean_per_second: u64,
     /// The median of the trials.
     pub median_per_second: u64,
-    /// The standard deviation between trials, with divisor n - 1.
+    /// Standard deviation of the trials, with divisor n - 1.
     pub standard_deviation_per_second: u64,
-    /// The lower end of the 95 % confidence interval of the true mean (Student's t), which is that of infinitely many such trials.
+    /// Lower end of the 95 % confidence interval of the true mean (Student's t), which is that of infinitely many such trials.
     pub low_per_second: u64,
-    /// The upper end of the 95 % confidence interval.
+    /// Upper end of the 95 % confidence interval.
     pub high_per_second: u64,
-    /// The index of the trial with the best value.
+    /// Index of the trial with the best value.
     pub best_trial: u32,
-    /// The index of the trial with the worst value.
+    /// Index of the trial with the worst value.
     pub worst_trial: u32,
 }
 
@@ -146,15 +146,15 @@ pub struct LatencySpread {
     pub mean_nanoseconds: u64,
     /// The median of the trials.
     pub median_nanoseconds: u64,
-    /// The standard deviation between trials, with divisor n - 1.
+    /// Standard deviation of the trials, with divisor n - 1.
     pub standard_deviation_nanoseconds: u64,
-    /// The lower end of the 95 % confidence interval of the mean (Student's t).
+    /// Lower end of the 95 % confidence interval of the mean (Student's t).
     pub low_nanoseconds: u64,
-    /// The upper end of the 95 % confidence interval.
+    /// Upper end of the 95 % confidence interval.
     pub high_nanoseconds: u64,
-    /// The index of the trial with the best value.
+    /// Index of the trial with the best value.
     pub best_trial: u32,
-    /// The index of the trial with the worst value.
+    /// Index of the trial with the worst value.
     pub worst_trial: u32,
 }
 
@@ -166,14 +166,14 @@ pub struct ShareSpread {
     pub mean_millionths: u64,
     /// The median of the trials.
     pub median_millionths: u64,
-    /// The standard deviation between trials, with divisor n - 1.
+    /// Standard deviation of the trials, with divisor n - 1.
     pub standard_deviation_millionths: u64,
-    /// The lower end of the 95 % confidence interval of the mean (Student's t).
+    /// Lower end of the 95 % confidence interval of the mean (Student's t).
     pub low_millionths: u64,
-    /// The upper end of the 95 % confidence interval.
+    /// Upper end of the 95 % confidence interval.
     pub high_millionths: u64,
-    /// The index of the trial with the best value.
+    /// Index of the trial with the best value.
     pub best_trial: u32,
-    /// The index of the trial with the worst value.
+    /// Index of the trial with the worst value.
     pub worst_trial: u32,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// The mean, if every request was answered within 600 s.
+    /// The mean, if all were answered within 600 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
     /// The median.
@@ -29,10 +29,10 @@ pub struct Latencies {
     /// The 99.99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_nanoseconds: Option<u64>,
-    /// The maximum over answered requests.
+    /// Maximum over answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nanoseconds: Option<u64>,
-    /// Those of `measurement.percentiles`. A long status lacks them.
+    /// `measurement.percentiles`; a long status lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub percentiles: Vec<Percentile>,
@@ -42,22 +42,22 @@ pub struct Latencies {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Percentile {
-    /// The percentile, such as `99.9`.
+    /// Such as `99.9`.
     #[schemars(length(max = 8))]
     pub percentile: String,
-    /// Its value, if known: this share of the requests took at most this long.
+    /// Its value, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
-    /// The lower end of its 95 % confidence interval.
+    /// Lower end of its 95 % confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_nanoseconds: Option<u64>,
     /// Its upper end, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_nanoseconds: Option<u64>,
-    /// Its lower bound, if it is unknown because of unanswered requests.
+    /// Its lower bound, if its value is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,
-    /// The requests that it needs, if there were fewer.
+    /// Requests that it needs, if there were fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
 }

@@ -2,15 +2,16 @@
 
 use super::super::forms::{union, unsupported};
 use super::super::rule::{Rule, SPEC};
+use super::per_connection;
 
 const CLIENT: &str = "spec.load.clients.[]";
 const CLIENTS: &str = "load.clients";
 
-/// CEL for a condition that every client meets, written for `client`.
-macro_rules! all_clients {
-    ($condition:literal) => {
-        concat!("(!has(self.load.clients) || self.load.clients.all(client, ", $condition, "))")
-    };
+/// Refuses clients for which `bad` is true, in CEL for `client`, unless the CEL before holds. The message's first `%s` is the name of one.
+fn refuse(unless: &str, bad: &str, field: &str, message: &str) -> Rule {
+    let condition = format!("!has(self.load.clients) || {unless}!self.load.clients.exists(client, {bad})");
+    let name = format!("self.load.clients.filter(client, {bad})[0].name");
+    Rule::new(SPEC, field, condition, message).showing([&name])
 }
 
 pub(super) fn all() -> Vec<Rule> {
@@ -57,8 +58,9 @@ fn of_types() -> Vec<Rule> {
         Rule::new(
             SPEC,
             "comparison.metric",
-            concat!("!has(self.comparison) || self.comparison.metric != 'CpuPerRequest' || ", filled!("self.load.clients")),
-            "CpuPerRequest requires load.clients, whose processor time is measured: set them, or another metric",
+            "!has(self.comparison) || self.comparison.metric != 'CpuPerRequest' || has(self.load.clients)",
+            "CpuPerRequest requires load.clients, whose processor time is measured: set clients: [{name: own, type: Engine}], or another \
+             metric",
         ),
     ]);
     rules
@@ -66,40 +68,42 @@ fn of_types() -> Vec<Rule> {
 
 /// Rules that depend on whether the target is a Cluster, as the default of `redisRs.connection` does.
 fn of_topologies() -> Vec<Rule> {
+    const NO_CLUSTER: &str = "self.targets.all(target, target.type != 'Cluster') || ";
+    const ALL_CLUSTERS: &str = "self.targets.all(target, target.type == 'Cluster')";
+    const CONNECTION: &str = "has(client.redisRs) && has(client.redisRs.connection)";
     vec![
-        Rule::new(
-            SPEC,
+        refuse(
+            NO_CLUSTER,
+            "client.type == 'SmartBatching'",
             CLIENTS,
-            concat!(
-                all_clients!(
-                    "client.type != 'SmartBatching' && (client.type != 'RedisRs' || client.pool.type == 'RoundRobin') && \
-                     (!has(client.redisRs) || !has(client.redisRs.connection) || client.redisRs.connection == 'Cluster')"
-                ),
-                " || self.targets.all(target, target.type != 'Cluster')"
-            ),
-            "have one that does not know clusters: set its type to RedisRs, Fred, Driver or Null, redisRs.connection to Cluster, \
-             and pool.type to RoundRobin",
+            "%s has type SmartBatching, which does not know clusters: set RedisRs, Fred, Driver or Null",
         ),
-        Rule::new(
-            SPEC,
+        refuse(
+            NO_CLUSTER,
+            &format!("{CONNECTION} && client.redisRs.connection != 'Cluster'"),
             CLIENTS,
-            concat!(
-                all_clients!(
-                    "!has(client.redisRs) || !has(client.redisRs.connection) || client.redisRs.connection != 'Cluster'"
-                ),
-                " || self.targets.all(target, target.type == 'Cluster')"
-            ),
-            "have one with redisRs.connection Cluster, which requires a target of type Cluster: set it to Multiplexed",
+            "%s has a redisRs.connection for single servers, and a target is a Cluster: set it to Cluster",
         ),
-        Rule::new(
-            SPEC,
+        refuse(
+            NO_CLUSTER,
+            "client.type == 'RedisRs' && client.pool.type != 'RoundRobin'",
             CLIENTS,
-            all_clients!(
-                "client.retries == 0 || client.type in ['Fred', 'Driver'] || client.type == 'RedisRs' && \
-                 (has(client.redisRs) && has(client.redisRs.connection) ? client.redisRs.connection == 'Cluster' : \
-                 self.targets.all(target, target.type == 'Cluster'))"
+            "%s has a pool.type for single servers, and a target is a Cluster: set it to RoundRobin",
+        ),
+        refuse(
+            &format!("{ALL_CLUSTERS} || "),
+            &format!("{CONNECTION} && client.redisRs.connection == 'Cluster'"),
+            CLIENTS,
+            "%s has redisRs.connection Cluster, which requires a target of type Cluster: set it to Multiplexed",
+        ),
+        refuse(
+            "",
+            &format!(
+                "client.retries > 0 && !(client.type in ['Fred', 'Driver'] || client.type == 'RedisRs' && \
+                 ({CONNECTION} ? client.redisRs.connection == 'Cluster' : {ALL_CLUSTERS}))"
             ),
-            "have retries for one that does not retry: remove them, or set its type to Fred, Driver, or for a Cluster RedisRs",
+            CLIENTS,
+            "%s has retries, which only types Fred and Driver support, and RedisRs for a Cluster: remove them, or change its type",
         ),
     ]
 }
@@ -108,26 +112,18 @@ fn of_topologies() -> Vec<Rule> {
 /// slot has no replica.
 fn of_targets() -> Vec<Rule> {
     vec![
-        Rule::new(
-            SPEC,
+        refuse(
+            "self.targets.all(target, !has(target.tls) && (!has(target.cluster) || target.cluster.readFrom == 'Primary')) || ",
+            "client.type == 'Driver'",
             "targets",
-            concat!(
-                all_clients!("client.type != 'Driver'"),
-                " || self.targets.all(target, \
-                 !has(target.tls) && (!has(target.cluster) || target.cluster.readFrom == 'Primary'))"
-            ),
-            "have tls or cluster.readFrom, which clients of type Driver do not support: remove it, or the client",
+            "have tls or cluster.readFrom, which client %s of type Driver does not support: remove it, or the client",
         ),
-        Rule::new(
-            SPEC,
+        refuse(
+            "self.targets.all(target, (!has(target.tls) || !has(target.tls.serverName) && target.tls.minimumVersion == 'TLS12') && \
+             (!has(target.cluster) || target.cluster.readFrom != 'Replica')) || ",
+            "client.type == 'RedisRs'",
             "targets",
-            concat!(
-                all_clients!("client.type != 'RedisRs'"),
-                " || self.targets.all(target, \
-                 (!has(target.tls) || !has(target.tls.serverName) && target.tls.minimumVersion == 'TLS12') && \
-                 (!has(target.cluster) || target.cluster.readFrom != 'Replica'))"
-            ),
-            "have tls.serverName, tls.minimumVersion or cluster.readFrom Replica, which clients of type RedisRs do not support: \
+            "have tls.serverName, tls.minimumVersion or cluster.readFrom Replica, which client %s of type RedisRs does not support: \
              remove it, set PreferReplica, or remove the client",
         ),
     ]
@@ -137,23 +133,25 @@ fn of_targets() -> Vec<Rule> {
 fn of_callers() -> Vec<Rule> {
     const CALLERS: &str = "(has(self.load.closedLoop) && has(self.load.closedLoop.concurrency) ? \
                            self.load.closedLoop.concurrency : self.load.connections * self.load.pipeline)";
-    let bounded = all_clients!(
-        "client.type == 'Engine' || CALLERS <= (client.type == 'Driver' ? 10000 : 100000) * self.shards.count"
-    );
-    let callers = Rule::new(
-        SPEC,
+    const SHARDS: &str = "string(self.shards.count)";
+    let mut callers = refuse(
+        "",
+        &format!(
+            "client.type != 'Engine' && {CALLERS} > (client.type == 'Driver' ? 10000 : 100000) * self.shards.count"
+        ),
         CLIENTS,
-        bounded.replace("CALLERS", CALLERS),
-        "have %s callers in %s shards, and a shard has at most 100000, or 10000 with type Driver: lower closedLoop.concurrency if \
+        "%s has %s callers in %s shards, and a shard has at most 100000, or 10000 with type Driver: lower closedLoop.concurrency if \
          set, else load.pipeline or load.connections; or raise shards.count",
     );
-    let pool = Rule::new(
-        SPEC,
+    callers.values.extend([format!("string({CALLERS})"), SHARDS.to_owned()]);
+    let mut pool = refuse(
+        "",
+        "has(client.pool.size) && client.pool.size < self.shards.count",
         CLIENTS,
-        all_clients!("!has(client.pool.size) || client.pool.size >= self.shards.count"),
-        "have a pool.size below shards.count, which is %s: every shard needs a connection; raise pool.size",
+        "%s has a pool.size below shards.count, which is %s: every shard needs a connection; raise pool.size",
     );
-    vec![callers.showing([CALLERS, "self.shards.count"]), pool.showing(["self.shards.count"])]
+    pool.values.push(SHARDS.to_owned());
+    vec![callers, pool]
 }
 
 /// Features that only the engine has.
@@ -163,17 +161,12 @@ fn of_the_engine() -> Vec<Rule> {
         ("workload.transaction.size", "self.workload.transaction.size > 0"),
         ("workload.wait.replicas", "self.workload.wait.replicas > 0"),
         ("workload.onMiss", "self.workload.onMiss != 'Ignore'"),
-        ("workload.keys.pattern.perConnection", "self.workload.keys.pattern.perConnection"),
-        (
-            "workload.operations.keys.pattern.perConnection",
-            "has(self.workload.operations) && self.workload.operations.exists(operation, has(operation.keys) && \
-             has(operation.keys.pattern) && operation.keys.pattern.perConnection)",
-        ),
-        ("verify.mode != None", "self.verify.mode != 'None'"),
+        ("keys.pattern.perConnection", per_connection::SET),
+        ("verify.mode other than None", "self.verify.mode != 'None'"),
         ("load.connectionLifetime", "has(self.load.connectionLifetime)"),
         ("load.connectRate", "has(self.load.connectRate)"),
         ("load.nodesPerShard", "has(self.load.nodesPerShard)"),
-        ("load.pipelineMode", "self.load.pipelineMode != 'Window'"),
+        ("load.pipelineMode Batch", "self.load.pipelineMode != 'Window'"),
         ("targets.type Pool or Sentinel", "self.targets.exists(target, target.type in ['Pool', 'Sentinel'])"),
         (
             "targets.cluster.addressMap",
@@ -181,13 +174,12 @@ fn of_the_engine() -> Vec<Rule> {
              target.cluster.addressMap.size() > 0)",
         ),
         ("thresholds.eachNode", "has(self.thresholds) && self.thresholds.exists(threshold, threshold.eachNode)"),
+        // Not beside Operation, because both are the default.
+        ("measurement.breakdown of Node alone", "self.measurement.breakdown == ['Node']"),
     ];
     let given = "has(self.load.clients) && self.load.clients.exists(client, client.type != 'Engine')";
-    vec![unsupported(
-        CLIENTS,
-        given,
-        "have one that does not support",
-        &features,
-        "change these, or set its type to Engine",
-    )]
+    let fix = "change these, or set its type to Engine";
+    let mut rule = unsupported(CLIENTS, given, "%s does not support", &features, fix);
+    rule.values.insert(0, "self.load.clients.filter(client, client.type != 'Engine')[0].name".to_owned());
+    vec![rule]
 }

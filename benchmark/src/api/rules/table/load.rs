@@ -1,6 +1,6 @@
 //! Rules of `load`: its loops and its length.
 
-use super::super::forms::{split, unsupported};
+use super::super::forms::{listed, split, unsupported};
 use super::super::rule::{Rule, SPEC};
 
 const LOAD: &str = "spec.load";
@@ -119,14 +119,14 @@ fn length() -> Vec<Rule> {
                 filled!("self.stages"),
                 " ? 1 : 0) <= 1"
             ),
-            "at most one of duration, requests, requestsPerConnection and stages may be set: keep one of%s%s%s%s",
+            "at most one of duration, requests, requestsPerConnection and stages may be set: keep one of %s",
         )
-        .showing([
-            "has(self.duration) ? ' duration' : ''",
-            "has(self.requests) ? ' requests' : ''",
-            "has(self.requestsPerConnection) ? ' requestsPerConnection' : ''",
-            concat!(filled!("self.stages"), " ? ' stages' : ''"),
-        ]),
+        .showing([&listed(&[
+            ("duration", "has(self.duration)"),
+            ("requests", "has(self.requests)"),
+            ("requestsPerConnection", "has(self.requestsPerConnection)"),
+            ("stages", filled!("self.stages")),
+        ])]),
         Rule::new(
             LOAD,
             "maxDuration",

@@ -5,9 +5,9 @@ use super::super::rule::{Rule, SPEC};
 
 pub(super) fn all() -> Vec<Rule> {
     let features = [
-        ("workload.keys.pattern.type != Uniform", "self.workload.keys.pattern.type != 'Uniform'"),
+        ("workload.keys.pattern.type other than Uniform", "self.workload.keys.pattern.type != 'Uniform'"),
         (
-            "workload.operations.keys.pattern.type != Uniform",
+            "workload.operations.keys.pattern.type other than Uniform",
             "has(self.workload.operations) && self.workload.operations.exists(operation, has(operation.keys) && \
              has(operation.keys.pattern) && operation.keys.pattern.type != 'Uniform')",
         ),

@@ -5,7 +5,7 @@ use super::super::forms::unsupported;
 use super::super::rule::{Rule, SPEC};
 
 /// CEL: some pattern has it.
-const SET: &str = "self.workload.keys.pattern.perConnection || has(self.workload.operations) && \
+pub(super) const SET: &str = "self.workload.keys.pattern.perConnection || has(self.workload.operations) && \
                    self.workload.operations.exists(operation, has(operation.keys) && has(operation.keys.pattern) && \
                    operation.keys.pattern.perConnection)";
 
@@ -15,7 +15,7 @@ pub(super) fn all() -> Vec<Rule> {
         ("load.type OpenLoop", "self.load.type == 'OpenLoop'"),
         ("load.closedLoop.concurrency", "has(self.load.closedLoop) && has(self.load.closedLoop.concurrency)"),
         ("targets.type Cluster or Pool", "self.targets.exists(target, target.type in ['Cluster', 'Pool'])"),
-        ("verify.mode != None", "self.verify.mode != 'None'"),
+        ("verify.mode other than None", "self.verify.mode != 'None'"),
         ("workload.caching", "has(self.workload.caching)"),
     ];
     vec![

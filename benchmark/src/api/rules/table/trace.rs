@@ -12,15 +12,15 @@ pub(super) fn all() -> Vec<Rule> {
         ("workload.caching", "has(self.workload.caching)"),
         ("workload.values.content.type File", "self.workload.values.content.type == 'File'"),
         ("workload.keys.file", "has(self.workload.keys.file)"),
-        ("verify.mode != None", "self.verify.mode != 'None'"),
+        ("verify.mode other than None", "self.verify.mode != 'None'"),
         ("cleanup.keys", "self.cleanup.keys != 'Keep'"),
         ("load.nodesPerShard", "has(self.load.nodesPerShard)"),
-        ("load.clients", filled!("self.load.clients")),
+        ("load.clients", "has(self.load.clients)"),
         ("load.requests", "has(self.load.requests)"),
         ("load.requestsPerConnection", "has(self.load.requestsPerConnection)"),
         ("load.pipelineMode", "self.load.pipelineMode != 'Window'"),
         (
-            "load.openLoop.arrival, for which there is trace.pace",
+            "load.openLoop.arrival (see trace.pace)",
             "has(self.load.openLoop) && self.load.openLoop.arrival != 'Constant'",
         ),
         (

@@ -30,7 +30,7 @@ pub(super) fn all() -> Vec<Rule> {
         ("preload.data", filled!("self.preload.data")),
         // A replica may lag behind.
         (
-            "targets.cluster.readFrom != Primary",
+            "targets.cluster.readFrom other than Primary",
             "self.targets.exists(target, has(target.cluster) && target.cluster.readFrom != 'Primary')",
         ),
     ];

@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Rule> {
             filled!("self.workload.preset"),
             "does not support",
             &[
-                ("preload.mode != None", "self.preload.mode != 'None'"),
+                ("preload.mode other than None", "self.preload.mode != 'None'"),
                 ("preload.data", filled!("self.preload.data")),
                 ("workload.keys.file", "has(self.workload.keys.file)"),
             ],

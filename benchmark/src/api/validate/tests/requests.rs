@@ -42,7 +42,10 @@ fn sequences_are_those_of_all_nodes() {
     assert_eq!(of_some("SET __key__ __data__"), [""; 0]);
     let problems = of_some("SET __key__ __sequence__");
     let [problem] = problems.as_slice() else { panic!("{problems:?}") };
-    assert!(problem.starts_with("spec.load.nodesPerShard: ") && problem.contains(" [__sequence__]: "), "{problem}");
+    assert!(
+        problem.starts_with("spec.load.nodesPerShard: ") && problem.contains(" does not support __sequence__: "),
+        "{problem}"
+    );
 }
 
 #[test]
