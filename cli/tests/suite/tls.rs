@@ -28,16 +28,19 @@ fn with_certificates(documents: Vec<Value>, certificate: &str, key: &str) -> Str
 
 /// A benchmark with the Secrets that it refers to.
 fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {
-    manifest_of(port, tls, certificate, key, &json!([]))
+    manifest_of(port, tls, certificate, key, None)
 }
 
-fn manifest_of(port: u16, tls: &Value, certificate: &str, key: &str, clients: &Value) -> String {
-    let benchmark = of_gets(json!({
+fn manifest_of(port: u16, tls: &Value, certificate: &str, key: &str, clients: Option<&Value>) -> String {
+    let mut benchmark = of_gets(json!({
         "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("localhost:{port}")], "tls": tls}],
-        "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s", "clients": clients},
+        "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s"},
         // A probe would send requests of its own.
         "measurement": {"probe": false},
     }));
+    if let Some(clients) = clients {
+        benchmark["spec"]["load"]["clients"] = clients.clone();
+    }
     with_certificates(vec![benchmark], certificate, key)
 }
 
@@ -77,7 +80,7 @@ fn client_libraries_speak_tls() {
         for tls in [&trusted, &anyone] {
             let clients = json!([{"name": "subject", "type": library}]);
             let before = redis.calls("get");
-            let finished = Run::local(&manifest_of(port, tls, &certificate, &key, &clients), &[]).finish();
+            let finished = Run::local(&manifest_of(port, tls, &certificate, &key, Some(&clients)), &[]).finish();
             let status = finished.succeeded();
             let requests = &status["result"]["requests"];
             assert_eq!(number(&requests["errors"]), 0, "{library}: {status:#}");

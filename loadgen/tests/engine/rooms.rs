@@ -32,13 +32,13 @@ const NOWHERE: [&str; 19] = [
 /// Where workers and the cold side share state: values written when a connection or phase changes, and channels that a worker checks
 /// between two polls. No request touches any of it.
 const MEETING_PLACES: [&str; 10] = [
-    "engine.rs",
     "engine/api.rs",
     "engine/common.rs",
     "engine/connections.rs",
     "engine/assembly.rs",
     "engine/mailbox.rs",
     "engine/outbox.rs",
+    "engine/running.rs",
     "engine/together.rs",
     "engine/worker.rs",
     "engine/worker/commands.rs",

@@ -61,7 +61,7 @@ impl Profile {
             (&mut self.kernel, "kernel", samples::kernel_group(frames), names.collect::<Vec<_>>())
         } else if let Some(places) = places {
             // Frames outside the engine are not informative.
-            let inner = places.iter().take_while(|(_, source)| !source.ends_with("/src/engine.rs"));
+            let inner = places.iter().take_while(|(_, source)| !source.ends_with("/engine/running.rs"));
             (&mut self.user, "user", samples::user_group(places), inner.map(|(name, _)| name.clone()).collect())
         } else {
             (&mut self.user, "user", samples::library_group(first), vec![first.symbol.clone()])
