@@ -454,7 +454,7 @@ impl Workload {
         self.compounds.is_some()
     }
 
-    /// What requests of `operation` consist of; `None` if each is a single command.
+    /// The commands of each request of `operation`; `None` if it is a single one.
     pub fn compound(&self, operation: u16) -> Option<Compound> {
         self.compounds.as_ref()?.get(usize::from(operation)).copied().flatten()
     }

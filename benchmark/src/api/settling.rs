@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::duration::SECOND;
 
-/// Snapshots per second that one process asks for, of all its trials together, unless it is told to ask for more.
+/// Default and minimum of the snapshots per second that one process requests, over all its trials.
 pub const SNAPSHOTS_PER_SECOND: u32 = 2_000;
 
 /// Whole seconds without drift after which the throughput has settled: one per part of the steadiness rule.

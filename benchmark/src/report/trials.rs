@@ -150,8 +150,8 @@ pub(super) fn names(line: &TrialLine) -> Vec<String> {
     line.setting.parts(line.repeat, |field| field)
 }
 
-/// Those of `trials` that the verdict on all of them depends on.
-fn counted(trials: &[TrialLine]) -> impl Iterator<Item = &TrialLine> {
+/// The trials that decide the combined verdict.
+fn deciding(trials: &[TrialLine]) -> impl Iterator<Item = &TrialLine> {
     // If no step of a search passed, all of its steps count.
     let counts = |line: &TrialLine| search::counts(line.search.as_ref());
     let of_its_search = |line: &TrialLine, other: &TrialLine| (other.cell, other.repeat) == (line.cell, line.repeat);
@@ -159,16 +159,16 @@ fn counted(trials: &[TrialLine]) -> impl Iterator<Item = &TrialLine> {
     trials.iter().filter(move |line| counts(line) || !passed(line))
 }
 
-/// Those of them that are not Valid, the worst first.
+/// The trials that decide the combined verdict and are not Valid, the worst first.
 pub fn doubtful(trials: &[TrialLine]) -> Vec<&TrialLine> {
-    let mut doubtful: Vec<_> = counted(trials).filter(|line| line.verdict > Some(VerdictValue::Valid)).collect();
+    let mut doubtful: Vec<_> = deciding(trials).filter(|line| line.verdict > Some(VerdictValue::Valid)).collect();
     doubtful.sort_by_key(|line| (std::cmp::Reverse(line.verdict), line.index));
     doubtful
 }
 
 /// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.
 pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
-    let value = counted(trials).filter_map(|line| line.verdict).max()?;
+    let value = deciding(trials).filter_map(|line| line.verdict).max()?;
     let reasons = doubtful(trials).into_iter().take(REASONS).map(|line| VerdictReason {
         reason: ReasonKind::Trial,
         severity: line.verdict.unwrap_or(value),

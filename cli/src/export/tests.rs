@@ -261,7 +261,7 @@ fn a_run_that_was_not_measured_fails_its_test_case() {
     assert!(matches!(error, ExportError::NotMeasured(_)), "{error}");
 }
 
-/// Two trials of which the first has a finding; with the object of the run, in whose status it is shortened.
+/// Two trials and the object of their run. The first trial has a finding, which the status of the object shortens.
 pub fn with_findings(message: &str) -> Reading {
     let reason =
         |kind: &str, severity: &str, message: &str| json!({"reason": kind, "severity": severity, "message": message});

@@ -32,7 +32,7 @@ pub fn trials(reading: &Reading) -> Result<&[Measurement], ExportError> {
     }
 }
 
-/// The same, or the part of several trials' results that the status has in their lines.
+/// Like [`trials`]; without full results, the figures that the status has of each trial.
 pub fn known(reading: &Reading) -> Result<Cow<'_, [Measurement]>, ExportError> {
     let status = reading.object.as_ref().and_then(|object| object.status.as_ref());
     let lines = status.map_or(&[][..], |status| &status.trials);

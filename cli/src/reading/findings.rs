@@ -1,4 +1,4 @@
-//! The verdict on a run, and the trials that each of its findings is of.
+//! The verdict on a run, and its findings with their trials.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use super::Reading;
 /// A finding of one or several trials.
 #[derive(Debug)]
 pub struct Finding<'a> {
-    /// Of several trials, those that it is of, such as `trial 2 of 3, load.pipeline=8`. None for the whole run.
+    /// The trials that have it, such as `trial 2 of 3, load.pipeline=8`. None for the whole run, and for a run of one trial.
     pub trials: Option<String>,
     pub reason: &'a VerdictReason,
 }
@@ -25,7 +25,7 @@ impl Reading {
         status.and_then(|status| status.verdict.as_ref()).or_else(worst)
     }
 
-    /// The worst first. Of a trial with a full result, all of them; of others the worst one, which the status has.
+    /// The findings, the worst first: all of each trial with a full result, and the worst one of every other, from the status.
     pub fn findings(&self) -> Vec<Finding<'_>> {
         let verdict = self.verdict().into_iter().flat_map(|verdict| &verdict.reasons);
         let of_run = |reason| Finding { trials: None, reason };

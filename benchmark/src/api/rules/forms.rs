@@ -32,7 +32,7 @@ pub(super) fn split(unless: &str, field: &'static str) -> Rule {
     Rule::new(SPEC, field, condition, each_shard("%s", "%s")).showing([&count, "self.shards.count"])
 }
 
-/// CEL for a list of the names whose CEL is true, of which one must be. Not with `join`, whose cost the API server cannot bound.
+/// CEL that lists the names whose CEL is true. At least one must be true. The API server cannot bound the cost of `join`.
 pub(super) fn listed(names: &[(&str, &str)]) -> String {
     let parts: Vec<_> = names.iter().map(|(name, is)| format!("({is} ? ', {name}' : '')")).collect();
     format!("({}).substring(2)", parts.join(" + "))
