@@ -18,17 +18,23 @@ pub fn count(value: u64) -> String {
 
 /// `number` of a thing that `noun` names in the singular, such as `1 shard` and `2,000 shards`.
 pub fn counted(number: u64, noun: &str) -> String {
-    let plural = match number {
-        1 => "",
-        _ if noun.ends_with("ch") => "es",
-        _ => "s",
+    let (stem, ending) = match noun.strip_suffix('y') {
+        _ if number == 1 => (noun, ""),
+        Some(stem) if !stem.ends_with('e') => (stem, "ies"),
+        _ if noun.ends_with("ch") => (noun, "es"),
+        _ => (noun, "s"),
     };
-    format!("{} {noun}{plural}", count(number))
+    format!("{} {stem}{ending}", count(number))
 }
 
 /// The verb after a number.
 pub fn are(number: u64) -> &'static str {
     if number == 1 { "is" } else { "are" }
+}
+
+/// [`are`], of the past.
+pub fn were(number: u64) -> &'static str {
+    if number == 1 { "was" } else { "were" }
 }
 
 /// Requests per second, such as `2.00M/s`.

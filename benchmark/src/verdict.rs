@@ -120,9 +120,9 @@ pub(crate) fn of_client(
 fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.corrupt.max(found.mismatched) > 0)?;
     let message = format!(
-        "{} replies held a value that was never written and {} had a type or number that the command cannot return, of {} \
+        "{} held a value that was never written and {} had a type or number that the command cannot return, of {} \
          checked; all of them count as succeeded: see result.verification.findings",
-        human::count(found.corrupt),
+        human::counted(found.corrupt, "reply"),
         human::count(found.mismatched),
         human::count(found.checked)
     );
@@ -133,11 +133,11 @@ fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
 fn data_lost(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.lost_writes.max(found.lost_keys) > 0)?;
     let message = format!(
-        "the target lost {} acknowledged writes and {} keys with acknowledged writes: see result.verification.findings; \
+        "the target lost {} and {} with acknowledged writes: see result.verification.findings; \
          a failover loses writes not yet replicated, a restart those not yet saved: use WAIT, min-replicas-to-write or \
          appendfsync always",
-        human::count(found.lost_writes),
-        human::count(found.lost_keys)
+        human::counted(found.lost_writes, "acknowledged write"),
+        human::counted(found.lost_keys, "key")
     );
     Some(reason(ReasonKind::DataLost, VerdictValue::Valid, &message))
 }
@@ -233,7 +233,7 @@ fn errors(tally: &Tally, queued: u64, most_frequent: Option<String>) -> Option<V
     let unsent = (tally.unsent > 0)
         .then(|| format!("{} were not sent: {}", human::share(tally.unsent, tally.scheduled), waited_for(tally)));
     let both: Vec<String> = failed.into_iter().chain(unsent).collect();
-    let message = format!("of {} requests {}", human::count(tally.scheduled), both.join("; "));
+    let message = format!("of {} {}", human::counted(tally.scheduled, "request"), both.join("; "));
     Some(reason(ReasonKind::Errors, severity, &message))
 }
 
@@ -267,7 +267,10 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     };
     let loading = match merged.total.tally.loading_hops {
         0 => String::new(),
-        replies => format!("; {} replies were LOADING: a server was loading its keys", human::count(replies)),
+        hops => {
+            let (replies, were) = (human::counted(hops, "reply"), human::were(hops));
+            format!("; {replies} {were} LOADING: a server was loading its keys")
+        }
     };
     let message = format!(
         "no replies for {} from {}{slots}: {}.{:02} % of the time{of_all}{}{loading}; see status.topology",
@@ -287,8 +290,8 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "{} requests exceeded the range of a histogram, the longest took {}: set a shorter load.timeouts.request",
-        human::count(tally.overflow),
+        "{} exceeded the range of a histogram, the longest took {}: set a shorter load.timeouts.request",
+        human::counted(tally.overflow, "request"),
         human::latency(tally.overflow_max_nanoseconds)
     );
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_no_percentile_is_refused_with_the_way_out() {
         for (percentiles, words) in [
-            (json!([]), "at least 1 entries"),
+            (json!([]), "at least 1 entry"),
             (json!([50, 100]), "percentiles[1]"),
             (json!([0]), "percentiles[0]"),
             (json!([-1.5]), "percentiles[0]"),

@@ -11,6 +11,7 @@ use super::patterns::{
     NAME_PATTERN, OBJECT_NAME_PATTERN, QUANTILE_PATTERN, SECRET_KEY_PATTERN,
 };
 use super::problem::Problem;
+use crate::human::counted;
 
 /// Error messages suggest the nearest value of an enum only if it has more values than this.
 const FEW: usize = 8;
@@ -19,7 +20,7 @@ const FEW: usize = 8;
 pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut Vec<Problem>) {
     if schema["x-kubernetes-int-or-string"] == true {
         if let Some(text) = value.as_str() {
-            at_most(schema, "maxLength", text.chars().count(), "characters", field, problems);
+            at_most(schema, "maxLength", text.chars().count(), "character", field, problems);
         } else if !value.is_i64() {
             problems.push(Problem::new(field, value, "must be a whole number, or a string in quotes"));
         }
@@ -48,7 +49,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut V
 
 fn check_object(schema: &Value, object: &Map<String, Value>, field: &str, problems: &mut Vec<Problem>) {
     if let Some(each) = schema.get("additionalProperties") {
-        at_most(schema, "maxProperties", object.len(), "entries", field, problems);
+        at_most(schema, "maxProperties", object.len(), "entry", field, problems);
         for (key, value) in object {
             check(each, value, &format!("{field}[{key}]"), problems);
         }
@@ -103,11 +104,11 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 fn check_array(schema: &Value, items: &[Value], field: &str, problems: &mut Vec<Problem>) {
-    if schema["minItems"].as_u64().is_some_and(|least| (items.len() as u64) < least) {
-        let message = format!("must have at least {} entries", schema["minItems"]);
+    if let Some(least) = schema["minItems"].as_u64().filter(|least| (items.len() as u64) < *least) {
+        let message = format!("must have at least {}", counted(least, "entry"));
         problems.push(Problem::new(field, items.len(), message));
     }
-    at_most(schema, "maxItems", items.len(), "entries", field, problems);
+    at_most(schema, "maxItems", items.len(), "entry", field, problems);
     for (index, item) in items.iter().enumerate().take(256) {
         check(&schema["items"], item, &format!("{field}[{index}]"), problems);
     }
@@ -147,7 +148,7 @@ fn check_string(schema: &Value, text: &str, field: &str, problems: &mut Vec<Prob
         let message = format!("must have at least {} characters", schema["minLength"]);
         problems.push(Problem::new(field, format!("{text:?}"), message));
     }
-    at_most(schema, "maxLength", length, "characters", field, problems);
+    at_most(schema, "maxLength", length, "character", field, problems);
     let pattern = schema["pattern"].as_str().and_then(pattern);
     if let Some((matches, wanted)) = pattern
         && !matches(text)
@@ -184,9 +185,10 @@ fn check_number(schema: &Value, number: &serde_json::Number, field: &str, proble
     }
 }
 
-fn at_most(schema: &Value, keyword: &str, length: usize, what: &str, field: &str, problems: &mut Vec<Problem>) {
+fn at_most(schema: &Value, keyword: &str, length: usize, noun: &str, field: &str, problems: &mut Vec<Problem>) {
     if let Some(most) = schema[keyword].as_u64().filter(|most| length as u64 > *most) {
-        problems.push(Problem::new(field, format!("{length} {what}"), format!("must be at most {most} {what}")));
+        let (value, most) = (counted(length as u64, noun), counted(most, noun));
+        problems.push(Problem::new(field, value, format!("must be at most {most}")));
     }
 }
 
@@ -296,10 +298,10 @@ mod tests {
         assert_eq!(problems(&number, &json!(1.5)), ["spec: 1.5: must be a whole number"]);
         assert_eq!(problems(&number, &json!("1")), ["spec: \"1\": must be a whole number"]);
         let list = json!({"type": "array", "minItems": 1, "maxItems": 1, "items": {"type": "boolean"}});
-        assert_eq!(problems(&list, &json!([])), ["spec: 0: must have at least 1 entries"]);
+        assert_eq!(problems(&list, &json!([])), ["spec: 0: must have at least 1 entry"]);
         assert_eq!(
             problems(&list, &json!([true, 1])),
-            ["spec: 2 entries: must be at most 1 entries", "spec[1]: 1: must be true or false"]
+            ["spec: 2 entries: must be at most 1 entry", "spec[1]: 1: must be true or false"]
         );
     }
 

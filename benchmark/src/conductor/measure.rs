@@ -19,6 +19,7 @@ use super::snapshots::{advances, replaces};
 use super::trial::{Conductor, Step};
 use super::{Call, CallError, ConductStage, Ending, Failure, Reply, ShardCounts, ShardPresence, Unreachable, reason};
 use crate::api::spec::OnLost;
+use crate::human;
 
 /// A conductor that wakes this late was suspended: its process or its machine was stopped.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -502,7 +503,9 @@ impl Conductor {
             })
             .collect();
         let first = lost.first().map(|(index, why)| format!("; shard {index}: {why}")).unwrap_or_default();
-        Failure::new(reason, format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()))
+        let all = self.shards.len() as u64;
+        let (shards, were) = (human::counted(all, "shard"), human::were(all));
+        Failure::new(reason, format!("{} of {shards} {were} lost{first}", lost.len()))
     }
 
     /// Fails if a shard was stopped early.

@@ -340,10 +340,12 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Durati
         || "its clock could not be read".to_owned(),
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
     );
+    let all = shards.len() as u64;
     let message = format!(
-        "{} of {} not armed after {} s; {obstacle}. If they only need more time, raise shards.prepareTimeout",
+        "{} of {} {} not armed after {} s; {obstacle}. If they only need more time, raise shards.prepareTimeout",
         waiting.len(),
-        if shards.len() == 1 { "1 shard was".to_owned() } else { format!("{} shards were", shards.len()) },
+        human::counted(all, "shard"),
+        human::were(all),
         limit.as_secs()
     );
     Err(Failure::new(reason::PREPARE_TIMED_OUT, message))

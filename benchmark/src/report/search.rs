@@ -260,10 +260,16 @@ fn failed(objective: &Objective, failure: &Failure) -> String {
 
 fn says_nothing(unusable: &Unusable) -> String {
     match unusable {
-        Unusable::NotDrained(count) => format!("{count} requests of the previous step were in flight"),
+        Unusable::NotDrained(count) => {
+            let (requests, were) = (human::counted(*count, "request"), human::were(*count));
+            format!("{requests} of the previous step {were} in flight")
+        }
         Unusable::DiscardedTooShort(length) => format!("only {} were discarded", GoDuration::from(*length)),
         Unusable::TooShort(length) => format!("it measured less than the required {}", GoDuration::from(*length)),
-        Unusable::TooFew(count) => format!("{count} requests are too few for the quantile"),
+        Unusable::TooFew(count) => {
+            let (requests, are) = (human::counted(*count, "request"), human::are(*count));
+            format!("{requests} {are} too few for the quantile")
+        }
         Unusable::NoQuantile => "the quantile was not measured".to_owned(),
     }
 }

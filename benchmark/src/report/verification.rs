@@ -49,19 +49,19 @@ fn finding(of: &snapshot::Finding, shard: u32, start: u64) -> FindingResult {
 /// The condition Verified.
 pub(super) fn condition(found: &VerificationCounts) -> (Truth, &'static str, String) {
     let counts = [
-        (found.corrupt, "corrupt values"),
-        (found.mismatched, "wrong replies"),
-        (found.lost_writes, "lost writes"),
-        (found.lost_keys, "lost keys"),
-        (found.unread_keys, "keys that could not be read at the end"),
-        (found.indeterminate, "indeterminate replies"),
+        (found.corrupt, "corrupt value", ""),
+        (found.mismatched, "wrong reply", ""),
+        (found.lost_writes, "lost write", ""),
+        (found.lost_keys, "lost key", ""),
+        (found.unread_keys, "key", " that could not be read at the end"),
+        (found.indeterminate, "indeterminate reply", ""),
     ];
-    let told = counts.into_iter().filter(|(number, _)| *number > 0);
-    let told: Vec<String> = told.map(|(number, name)| format!("{} {name}", human::count(number))).collect();
-    let checked = human::count(found.checked);
+    let told = counts.into_iter().filter(|(number, ..)| *number > 0);
+    let told: Vec<String> = told.map(|(number, noun, more)| human::counted(number, noun) + more).collect();
+    let (checked, were) = (human::counted(found.checked, "reply"), human::were(found.checked));
     let message = match told.as_slice() {
-        [] => format!("{checked} replies were checked, no problems found"),
-        told => format!("{checked} replies were checked: {}", told.join(", ")),
+        [] => format!("{checked} {were} checked, no problems found"),
+        told => format!("{checked} {were} checked: {}", told.join(", ")),
     };
     match (found.is_wrong(), found.corrupt.max(found.mismatched), found.unread_keys) {
         (true, 0, _) => (Truth::False, reason::DATA_LOST, message),

@@ -16,10 +16,10 @@ pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "WAIT timed out in {} of {} requests: too few replicas had the write, and the request took \
+        "WAIT timed out in {} of {}: too few replicas had the write, and the request took \
          workload.wait.timeout; connect more replicas, or lower workload.wait.replicas",
         human::share(tally.under_replicated, tally.succeeded),
-        human::count(tally.succeeded)
+        human::counted(tally.succeeded, "request")
     );
     Some(reason(ReasonKind::UnderReplicated, VerdictValue::Valid, &message))
 }

@@ -164,9 +164,9 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     let (most, node) = evicting.iter().max_by_key(|(keys, _)| *keys)?;
     let all = evicting.iter().map(|(keys, _)| *keys).fold(0, u64::saturating_add);
     let message = format!(
-        "the target evicted {} keys during the load, {} of them on {}: evictions cost extra work, and reads miss; raise \
+        "the target evicted {} during the load, {} of them on {}: evictions cost extra work, and reads miss; raise \
          maxmemory, or write less (workload.keys.count, workload.values.size)",
-        human::count(all),
+        human::counted(all, "key"),
         human::count(*most),
         node.address
     );
@@ -184,9 +184,9 @@ pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "the preload wrote {} keys, but {} existed when the load began: the target evicts keys, so reads miss; raise \
+        "the preload wrote {}, but {} existed when the load began: the target evicts keys, so reads miss; raise \
          maxmemory, or write less (workload.keys.count, workload.values.size)",
-        human::count(merged.preloaded_keys),
+        human::counted(merged.preloaded_keys, "key"),
         human::count(keys)
     );
     Some(reason(ReasonKind::Evictions, VerdictValue::Valid, &message))

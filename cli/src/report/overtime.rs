@@ -43,7 +43,10 @@ pub fn section(measurement: &Measurement) -> Result<Markup, ChartError> {
                 code { "local --output-dir" } " and " code { "status.artifacts" } "." }
         } @else {
             (throughput(&rates, span(&points), &measurement.result, &events).figure(|_| html! {})?)
-            (quantiles(&points, &rows, &events).figure(|_| html! {})?)
+            @match quantiles(&points, &rows, &events) {
+                Some(chart) => { (chart.figure(|_| html! {})?) }
+                None => { p { "No second had enough requests for a percentile of the response time." } }
+            }
             @if let Some(map) = &map { (map.figure(&events)?) }
             @if points.iter().any(|interval| failed(interval) > 0) {
                 (failures(&points, &rows, &events).figure(|_| html! {})?)
@@ -120,7 +123,8 @@ fn throughput([points, rows]: &[Vec<Interval>; 2], x: Axis, result: &TrialResult
     }
 }
 
-fn quantiles(points: &[Interval], rows: &[Interval], events: &Events) -> Chart {
+/// None if no interval had enough requests for any of them.
+fn quantiles(points: &[Interval], rows: &[Interval], events: &Events) -> Option<Chart> {
     let mut marks = events.marks();
     let mut values = Vec::new();
     for (quantile, role) in QUANTILES {
@@ -146,7 +150,7 @@ fn quantiles(points: &[Interval], rows: &[Interval], events: &Events) -> Chart {
             QUANTILES.map(|(quantile, _)| quantile_of(&row.response, quantile).map_or_else(|| "-".to_owned(), latency));
         grid.row([name(row)].into_iter().chain(known).chain([count(row.counts.succeeded)]));
     }
-    Chart {
+    (!values.is_empty()).then(|| Chart {
         id: "quantiles".into(),
         title: "Response time over time".into(),
         description: format!(
@@ -159,7 +163,7 @@ fn quantiles(points: &[Interval], rows: &[Interval], events: &Events) -> Chart {
         marks,
         legend: QUANTILES.map(|(quantile, role)| (role, quantile.name())).to_vec(),
         table: grid,
-    }
+    })
 }
 
 fn failed(interval: &Interval) -> u64 {

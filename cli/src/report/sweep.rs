@@ -105,15 +105,15 @@ fn follows<'a>(lines: impl Iterator<Item = &'a TrialLine>, field: &String, other
     })
 }
 
-/// None without a sweep of several values.
+/// None without a sweep of several values, and none of a metric that no trial has.
 pub fn charts(lines: &[TrialLine], cells: &[CellResult]) -> Vec<Chart> {
     let swept = Cells::of(lines).filter(|swept| (2..=PLACES).contains(&swept.places.len()));
     swept.map_or_else(Vec::new, |swept| {
-        [Metric::Throughput, Metric::P99].into_iter().map(|metric| chart(metric, &swept, cells)).collect()
+        [Metric::Throughput, Metric::P99].into_iter().filter_map(|metric| chart(metric, &swept, cells)).collect()
     })
 }
 
-fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
+fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Option<Chart> {
     let field = trials::last_step(swept.field);
     let ([id, what, axis], scale) = (metric.names(), metric.scale());
     let title = format!("{what} by {field}");
@@ -138,7 +138,7 @@ fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
     let verb = are(more);
     let more = if more > 0 { format!(" {more} more series {verb} in the table of trials.") } else { String::new() };
     let names = swept.series.iter().map(|(name, _)| name.clone());
-    Chart {
+    (!values.is_empty()).then(|| Chart {
         id: id.to_owned(),
         title,
         description: format!(
@@ -150,7 +150,7 @@ fn chart(metric: Metric, swept: &Cells<'_>, cells: &[CellResult]) -> Chart {
         marks,
         legend: if several { Role::SERIES.into_iter().zip(names).collect() } else { Vec::new() },
         table: grid,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -159,16 +159,21 @@ mod tests {
 
     use super::*;
 
-    /// The names of the series of cells with these values of the fields a, b and c.
-    fn series(cells: &[[&str; 3]]) -> Vec<(String, usize)> {
+    /// Lines of cells with these values of the fields a, b and c, with a throughput and without a p99.
+    fn lines(cells: &[[&str; 3]]) -> Vec<TrialLine> {
         let line = |(cell, [a, b, c]): (u32, &[&str; 3])| -> TrialLine {
             let parameters = json!({"load.a": a, "load.b": b, "load.c": c});
-            let line =
-                json!({"index": cell, "cell": cell, "state": "Completed", "attempt": 1, "parameters": parameters});
+            let line = json!({
+                "index": cell, "cell": cell, "state": "Completed", "attempt": 1, "achievedPerSecond": 5, "parameters": parameters
+            });
             serde_json::from_value(line).unwrap()
         };
-        let lines: Vec<_> = (0..).zip(cells).map(line).collect();
-        Cells::of(&lines).unwrap().series.into_iter().map(|(name, points)| (name, points.len())).collect()
+        (0..).zip(cells).map(line).collect()
+    }
+
+    /// The names of the series of such cells.
+    fn series(cells: &[[&str; 3]]) -> Vec<(String, usize)> {
+        Cells::of(&lines(cells)).unwrap().series.into_iter().map(|(name, points)| (name, points.len())).collect()
     }
 
     #[test]
@@ -183,5 +188,10 @@ mod tests {
             series(&[["1", "10", "x"], ["1", "20", "x"], ["2", "10", "x"]]),
             [("b=10".to_owned(), 2), ("b=20".to_owned(), 1)]
         );
+    }
+    #[test]
+    fn a_metric_that_no_trial_has_is_not_drawn() {
+        let charts = charts(&lines(&[["1", "10", "x"], ["2", "20", "x"]]), &[]);
+        assert_eq!(charts.iter().map(|chart| chart.id.as_str()).collect::<Vec<_>>(), ["sweep-throughput"]);
     }
 }

@@ -50,6 +50,13 @@ fn intervals_are_merged_and_bounded() {
 }
 
 #[test]
+fn a_load_too_slow_for_percentiles_of_seconds_has_no_plot_of_them() {
+    let page = |rate| page(&reading(Size { seconds: 30, rate, ..SMALL }, "cache"), None).unwrap();
+    let of = |page: &str| (page.contains("id=\"quantiles\""), page.contains("No second had enough requests"));
+    assert_eq!((of(&page(40)), of(&page(1))), ((true, false), (false, true)));
+}
+
+#[test]
 fn the_curve_has_the_percentiles_of_the_result() {
     let whole = measurement(SMALL, 0, "cache");
     let curve = Curve::new([&whole]).unwrap().unwrap();

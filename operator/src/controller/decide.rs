@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::conductor::{ShardPresence, StartRecord};
+use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
 
 pub use subject::Subject;
@@ -109,7 +110,9 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision.status.conductor_epoch = Some(1);
     decision.status.plan_hash = subject.plan.map(|plan| plan.hash().to_owned());
     subject.report(now).preparing(&mut decision.status, "shards are being created");
-    decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.pods())));
+    decision
+        .notices
+        .push(Notice::normal("Preparing", format!("creating {}", human::counted(subject.pods().into(), "shard"))));
     decision.after = vec![Action::Conduct { epoch: 1, trial: 0, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
@@ -278,7 +281,9 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
     decision.status.conductor_epoch = Some(epoch);
     if subject.status.phase == Phase::Suspended {
-        decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.pods())));
+        decision
+            .notices
+            .push(Notice::normal("Preparing", format!("creating {}", human::counted(subject.pods().into(), "shard"))));
     }
     if !started {
         subject.report(now).preparing(&mut decision.status, "shards are being created");

@@ -52,8 +52,9 @@ fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
 pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decision: &mut Decision) {
     let before = subject.status.shards.map_or(0, |shards| shards.lost);
     if now > before {
-        let shards = subject.shards();
-        let message = format!("{now} of {shards} shards are lost; {}", gone(subject, observed));
+        let all = u64::from(subject.shards());
+        let (shards, are) = (human::counted(all, "shard"), human::are(all));
+        let message = format!("{now} of {shards} {are} lost; {}", gone(subject, observed));
         decision.notices.push(Notice::warning(SHARD_LOST, message.trim_end_matches("; ")));
     }
 }
