@@ -4,13 +4,36 @@ use std::io::Write as _;
 #[derive(Debug, Default)]
 pub struct Output {
     memory: Vec<u8>,
+    /// The bytes before it have left.
+    head: usize,
     length: usize,
 }
 
 impl Output {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.memory[..self.length]
+        &self.memory[self.head..self.length]
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.length
+    }
+
+    /// Removes the first `count` bytes, which the others stay behind where they are.
+    #[inline]
+    pub fn drop_front(&mut self, count: usize) {
+        self.head = self.length.min(self.head + count);
+    }
+
+    /// Adds bytes after those that are there.
+    pub fn append(&mut self, bytes: &[u8]) {
+        if self.is_empty() {
+            (self.head, self.length) = (0, 0);
+        }
+        let (begin, end) = (self.length, self.length + bytes.len());
+        self.room(end)[begin..end].copy_from_slice(bytes);
+        self.length = end;
     }
 
     /// At least `length` bytes to write commands to. [`Self::set_length`] sets how many were used.
@@ -30,7 +53,7 @@ impl Output {
     /// Declares the first `length` bytes of the room as the commands.
     #[inline]
     pub fn set_length(&mut self, length: usize) {
-        self.length = length.min(self.memory.len());
+        (self.head, self.length) = (0, length.min(self.memory.len()));
     }
 }
 
@@ -65,6 +88,16 @@ mod tests {
             output.room(length)[..length].fill(byte);
             output.set_length(length);
             assert_eq!(output.bytes(), vec![byte; length]);
+        }
+    }
+
+    #[test]
+    fn bytes_leave_at_the_front_and_come_at_the_end() {
+        let mut output = Output::default();
+        for (added, leaving, left) in [("abc", 1, "bc"), ("de", 3, "e"), ("f", 2, ""), ("ghi", 0, "ghi"), ("", 9, "")] {
+            output.append(added.as_bytes());
+            output.drop_front(leaving);
+            assert_eq!((output.bytes(), output.is_empty()), (left.as_bytes(), left.is_empty()));
         }
     }
 

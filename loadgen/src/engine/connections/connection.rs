@@ -1,14 +1,13 @@
 //! One connection.
 
-use std::io;
+use std::{io, mem};
 
 use super::lifetime::Life;
 use crate::engine::depth::Depth;
 use crate::engine::pipeline::{Pipeline, Request};
 use crate::engine::progress::Progress;
-use crate::engine::queue::Queue;
 use crate::engine::stream::Stream;
-use crate::resp::Decoder;
+use crate::resp::{Decoder, Output};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
@@ -62,7 +61,7 @@ pub(crate) struct Connection {
     /// The replies so far to the oldest request, where requests get several.
     pub progress: Option<Box<Progress>>,
     /// Bytes that the socket did not take. With TLS, the session holds them.
-    unsent: Queue<u8>,
+    unsent: Output,
     /// Bytes wait for room in the socket.
     blocked: bool,
     /// True if it is in its node's `open` list.
@@ -72,6 +71,9 @@ pub(crate) struct Connection {
     /// Requests that the current batch still lacks, where requests are sent in batches.
     batch_left: u32,
 }
+
+/// A rest of this many bytes is not copied. Below, a connection keeps no more memory than its rest needs.
+const LARGE: usize = 256 << 10;
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +96,7 @@ impl Connection {
             decoder: Decoder::default(),
             pipeline: Pipeline::of_window(window),
             progress: None,
-            unsent: Queue::default(),
+            unsent: Output::default(),
             blocked: false,
             listed: false,
             known: false,
@@ -155,18 +157,22 @@ impl Connection {
         part
     }
 
-    /// Writes `bytes`, and keeps what the socket does not take.
+    /// Writes `output`, and keeps what the socket does not take: a copy, or if it is large the memory itself, for which `output` gets that
+    /// of an earlier rest.
     #[inline]
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
+    pub(crate) fn send(&mut self, output: &mut Output) -> io::Result<Sent> {
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
         if self.blocked && !self.unsent.is_empty() {
-            self.unsent.extend(bytes.iter().copied());
+            self.unsent.append(output.bytes());
             return Ok(Sent::Blocked);
         }
-        let sent = write(stream, bytes)?;
-        self.blocked = sent < bytes.len() || !stream.flush()?;
-        if sent < bytes.len() {
-            self.unsent.extend(bytes[sent..].iter().copied());
+        let sent = write(stream, output.bytes())?;
+        output.drop_front(sent);
+        self.blocked = !output.is_empty() || !stream.flush()?;
+        match output.bytes().len() {
+            0 => {}
+            LARGE.. => mem::swap(output, &mut self.unsent),
+            _ => self.unsent.append(output.bytes()),
         }
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
@@ -181,7 +187,7 @@ impl Connection {
             return Ok(Sent::All);
         }
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
-        let sent = write(stream, self.unsent.as_slice())?;
+        let sent = write(stream, self.unsent.bytes())?;
         self.unsent.drop_front(sent);
         self.blocked = !self.unsent.is_empty() || !stream.flush()?;
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
@@ -192,7 +198,7 @@ impl Connection {
         self.stream = None;
         self.life = None;
         self.link = link;
-        self.unsent = Queue::default();
+        self.unsent = Output::default();
         self.blocked = false;
         self.decoder.reset();
         self.progress = None;
@@ -233,14 +239,16 @@ mod tests {
         let mut connection = Connection::new(0, 1);
         connection.stream = Some(Stream::new(stream, "127.0.0.1:1", None, false).unwrap());
         let value = vec![7; 32 << 20];
-        assert_eq!(connection.send(&value).unwrap(), Sent::Blocked);
-        let end = connection.unsent.as_slice().as_ptr_range().end;
+        let mut output = Output::default();
+        output.append(&value);
+        let end = output.bytes().as_ptr_range().end;
+        assert_eq!(connection.send(&mut output).unwrap(), Sent::Blocked);
         let (mut buffer, mut received, mut pieces) = (vec![0; 1 << 20], 0, 0);
         while connection.has_unsent() {
             received += server.read(&mut buffer).unwrap();
-            let before = connection.unsent.len();
+            let before = connection.unsent.bytes().len();
             connection.send_rest().unwrap();
-            let left = connection.unsent.as_slice();
+            let left = connection.unsent.bytes();
             assert!(left.is_empty() || left.as_ptr_range().end == end, "moved {} of {before} bytes", left.len());
             pieces += usize::from(left.len() < before);
         }

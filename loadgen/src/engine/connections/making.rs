@@ -7,7 +7,7 @@ use super::connection::Link;
 use crate::cluster::{NodeAddress, UNIX};
 use crate::engine::api::ConnectFailure;
 use crate::engine::stream::Stream;
-use crate::resp::{self, Reply};
+use crate::resp::{self, Output, Reply};
 use crate::sys::{self, Poller};
 
 /// The maximum number of concurrent connection attempts, so that a server's accept backlog is not overrun.
@@ -118,7 +118,9 @@ impl Connections {
         }
         let handshake = &self.access.handshake;
         connection.link = Link::Greeting { deadline, replies: handshake.replies };
-        connection.send(&handshake.bytes)?;
+        let mut output = Output::default();
+        output.append(&handshake.bytes);
+        connection.send(&mut output)?;
         Ok(handshake.replies == 0)
     }
 

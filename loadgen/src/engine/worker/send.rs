@@ -164,7 +164,7 @@ impl Worker {
             life.sent(pipeline.staged_count());
         }
         pipeline.sent(sent, class.unwrap_or(Class::Orphan));
-        match connection.send(self.output.bytes()) {
+        match connection.send(&mut self.output) {
             Ok(Sent::All) => true,
             Ok(Sent::Blocked) => false,
             Err(error) => {
