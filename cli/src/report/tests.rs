@@ -1,3 +1,4 @@
+use redisbench_wire::timeline::Buckets;
 use serde_json::Value;
 
 use super::curve::Curve;
@@ -58,7 +59,7 @@ fn a_load_too_slow_for_percentiles_of_seconds_has_no_plot_of_them() {
     };
     assert_eq!(has(&reading), (true, false));
     for second in &mut reading.measurements[0].seconds {
-        second.total.response = Default::default();
+        second.total.response = Buckets::default();
     }
     assert_eq!(has(&reading), (false, true));
 }
