@@ -4,7 +4,7 @@ use std::io::Write as _;
 #[derive(Debug, Default)]
 pub struct Output {
     memory: Vec<u8>,
-    /// The bytes before it have left.
+    /// The bytes between `head` and `length` are to be sent.
     head: usize,
     length: usize,
 }
@@ -20,13 +20,18 @@ impl Output {
         self.head == self.length
     }
 
-    /// Removes the first `count` bytes, which the others stay behind where they are.
+    /// Removes the first `count` bytes. The others are not moved.
     #[inline]
     pub fn drop_front(&mut self, count: usize) {
         self.head = self.length.min(self.head + count);
     }
 
-    /// Adds bytes after those that are there.
+    /// Whether the bytes take at least half of the memory.
+    pub fn fills_memory(&self) -> bool {
+        self.bytes().len() >= self.memory.len() / 2
+    }
+
+    /// Adds bytes at the end.
     pub fn append(&mut self, bytes: &[u8]) {
         if self.is_empty() {
             (self.head, self.length) = (0, 0);

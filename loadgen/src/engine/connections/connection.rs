@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     batch_left: u32,
 }
 
-/// A rest of this many bytes is not copied. Below, a connection keeps no more memory than its rest needs.
+/// The bytes of a rest that is worth keeping without a copy.
 const LARGE: usize = 256 << 10;
 
 /// The outcome of a write.
@@ -157,8 +157,8 @@ impl Connection {
         part
     }
 
-    /// Writes `output`, and keeps what the socket does not take: a copy, or if it is large the memory itself, for which `output` gets that
-    /// of an earlier rest.
+    /// Writes `output`, and keeps what the socket does not take. A large rest is not copied: the connection takes its memory, and `output`
+    /// gets the memory of an earlier rest. A rest in memory much larger than itself is copied, because every connection keeps its memory.
     #[inline]
     pub(crate) fn send(&mut self, output: &mut Output) -> io::Result<Sent> {
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
@@ -171,7 +171,7 @@ impl Connection {
         self.blocked = !output.is_empty() || !stream.flush()?;
         match output.bytes().len() {
             0 => {}
-            LARGE.. => mem::swap(output, &mut self.unsent),
+            LARGE.. if output.fills_memory() => mem::swap(output, &mut self.unsent),
             _ => self.unsent.append(output.bytes()),
         }
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
@@ -257,5 +257,21 @@ mod tests {
             received += server.read(&mut buffer).unwrap();
         }
         assert_eq!(received, value.len());
+    }
+
+    #[test]
+    fn a_rest_does_not_keep_much_larger_memory() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = sys::connect(listener.local_addr().unwrap(), 0).unwrap();
+        let _server = listener.accept().unwrap();
+        let mut connection = Connection::new(0, 1);
+        connection.stream = Some(Stream::new(stream, "127.0.0.1:1", None, false).unwrap());
+        let mut output = Output::default();
+        // As for requests whose values may be long, and are short.
+        output.room(256 << 20);
+        output.set_length(32 << 20);
+        assert_eq!(connection.send(&mut output).unwrap(), Sent::Blocked);
+        assert!(connection.unsent.bytes().len() >= LARGE, "the socket took too much for this test");
+        assert!(connection.unsent.fills_memory());
     }
 }
