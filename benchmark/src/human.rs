@@ -32,7 +32,7 @@ pub fn are(number: u64) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// [`are`], of the past.
+/// [`are`] in the past tense.
 pub fn were(number: u64) -> &'static str {
     if number == 1 { "was" } else { "were" }
 }
@@ -168,7 +168,9 @@ mod tests {
     fn counts_have_groups() {
         assert_eq!([0, 12, 999, 1000, 1_234_567].map(count), ["0", "12", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1, 2000].map(|number| counted(number, "shard")), ["0 shards", "1 shard", "2,000 shards"]);
-        assert_eq!([counted(1, "search"), counted(2, "search")], ["1 search", "2 searches"]);
+        for (noun, plural) in [("search", "2 searches"), ("reply", "2 replies"), ("key", "2 keys")] {
+            assert_eq!([counted(1, noun), counted(2, noun)], [format!("1 {noun}"), plural.to_owned()]);
+        }
         assert_eq!([0, 1, 2].map(are), ["are", "is", "are"]);
     }
 

@@ -144,8 +144,8 @@ fn check_string(schema: &Value, text: &str, field: &str, problems: &mut Vec<Prob
         return;
     }
     let length = text.chars().count();
-    if schema["minLength"].as_u64().is_some_and(|least| (length as u64) < least) {
-        let message = format!("must have at least {} characters", schema["minLength"]);
+    if let Some(least) = schema["minLength"].as_u64().filter(|least| (length as u64) < *least) {
+        let message = format!("must have at least {}", counted(least, "character"));
         problems.push(Problem::new(field, format!("{text:?}"), message));
     }
     at_most(schema, "maxLength", length, "character", field, problems);

@@ -45,7 +45,7 @@ pub fn section(measurement: &Measurement) -> Result<Markup, ChartError> {
             (throughput(&rates, span(&points), &measurement.result, &events).figure(|_| html! {})?)
             @match quantiles(&points, &rows, &events) {
                 Some(chart) => { (chart.figure(|_| html! {})?) }
-                None => { p { "No second had enough requests for a percentile of the response time." } }
+                None => { p { "There were too few requests for percentiles of the response time over time." } }
             }
             @if let Some(map) = &map { (map.figure(&events)?) }
             @if points.iter().any(|interval| failed(interval) > 0) {

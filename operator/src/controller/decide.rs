@@ -110,9 +110,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision.status.conductor_epoch = Some(1);
     decision.status.plan_hash = subject.plan.map(|plan| plan.hash().to_owned());
     subject.report(now).preparing(&mut decision.status, "shards are being created");
-    decision
-        .notices
-        .push(Notice::normal("Preparing", format!("creating {}", human::counted(subject.pods().into(), "shard"))));
+    decision.notices.push(creating(subject));
     decision.after = vec![Action::Conduct { epoch: 1, trial: 0, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
@@ -270,6 +268,10 @@ fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
         .then(|| format!("the status refers to trial {index}, which does not exist; {way_out}"))
 }
 
+fn creating(subject: &Subject<'_>) -> Notice {
+    Notice::normal("Preparing", format!("creating {}", human::counted(subject.pods().into(), "shard")))
+}
+
 /// This process has no task for the run, because another process had one, or the run was suspended; or its task is broken.
 fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision: &mut Decision, now: Timestamp) {
     if observed.job.as_ref().is_some_and(|job| job.deleting) && !started {
@@ -281,9 +283,7 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
     decision.status.conductor_epoch = Some(epoch);
     if subject.status.phase == Phase::Suspended {
-        decision
-            .notices
-            .push(Notice::normal("Preparing", format!("creating {}", human::counted(subject.pods().into(), "shard"))));
+        decision.notices.push(creating(subject));
     }
     if !started {
         subject.report(now).preparing(&mut decision.status, "shards are being created");
