@@ -6,14 +6,14 @@
     reason = "the kernel's types, in ranges that it keeps"
 )]
 
-use std::io::{self, Read as _};
+use std::io::{self, IoSlice, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
 /// A readiness event of one file.
@@ -199,6 +199,18 @@ pub(crate) fn receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize
 #[inline]
 pub(crate) fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+}
+
+/// Like [`send`], for bytes in several places. Sends at most the first of them if they are many.
+pub(crate) fn send_pieces<'p>(socket: &TcpStream, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); 64];
+    let mut count = 0;
+    for (slice, piece) in slices.iter_mut().zip(pieces) {
+        *slice = IoSlice::new(piece);
+        count += 1;
+    }
+    let nothing = &mut SendAncillaryBuffer::default();
+    Ok(rustix::net::sendmsg(socket, &slices[..count], nothing, SendFlags::NOSIGNAL)?)
 }
 
 #[derive(Debug)]

@@ -22,6 +22,7 @@ mod values;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
     KeyPattern, Keys, Load, Operation, Part, Preload, PreloadStep, ShardPlan, TrialPlan, Workload as WorkloadPlan,
@@ -416,7 +417,36 @@ impl Workload {
         if let Some(recorded) = &self.recorded {
             return recorded.encode(k, room);
         }
-        self.templates[usize::from(operation)].encode_steps(k, &self.values, room)
+        self.encode_copied(&self.templates[usize::from(operation)], k, room)
+    }
+
+    fn encode_copied(&self, template: &Template, k: u64, room: &mut [u8]) -> usize {
+        template.encode_steps(k, &self.values, room, |k, room| self.values.write(k, room))
+    }
+
+    /// Like [`Self::encode_any`], without the values. Passes each value to `apart`: the number of bytes of `room` from its place on, and
+    /// its place in [`Self::large_values`].
+    #[cold]
+    pub fn encode_around(
+        &self,
+        k: u64,
+        operation: u16,
+        room: &mut [u8],
+        mut apart: impl FnMut(usize, Range<usize>),
+    ) -> usize {
+        if let Some(recorded) = &self.recorded {
+            return recorded.encode(k, room);
+        }
+        self.templates[usize::from(operation)].encode_steps(k, &self.values, room, |k, room| {
+            apart(room.len(), self.values.place_of(k));
+            0
+        })
+    }
+
+    /// The bytes that values are slices of, if these are so large that they should be sent without a copy. Each call counts the slices of
+    /// its result by itself, so that workers share no counter.
+    pub fn large_values(&self) -> Option<Bytes> {
+        self.values.pool_of_large().map(Bytes::from_owner)
     }
 
     /// The command of request `k` as [`Self::encode`] writes it, for callers off the hot path.
@@ -427,7 +457,7 @@ impl Workload {
         }
         let mut room = vec![0; self.longest + Self::SLACK];
         let template = self.templates.get(usize::from(operation));
-        let length = template.map_or(0, |template| template.encode_steps(k, &self.values, &mut room));
+        let length = template.map_or(0, |template| self.encode_copied(template, k, &mut room));
         room.truncate(length);
         room
     }
@@ -446,7 +476,7 @@ impl Workload {
     #[cold]
     pub fn encode_fill(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let fill = self.fills.get(usize::from(operation)).and_then(Option::as_ref);
-        fill.map_or(0, |template| template.encode_steps(k, &self.values, room))
+        fill.map_or(0, |template| self.encode_copied(template, k, room))
     }
 
     /// Returns whether any request has several commands.

@@ -9,6 +9,7 @@ mod usage;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use redisbench_wire::plan::{self, Bound, PipelineMode, ShardPlan, Verify};
 use redisbench_wire::snapshot::Stage;
 
@@ -44,6 +45,8 @@ enum Filling {
 pub(super) struct Facts {
     pub kind: Kind,
     pub workload: Arc<Workload>,
+    /// Of the workload; without a copy of them if set.
+    pub large_values: Option<Bytes>,
     pub together: Arc<Together>,
     /// The nodes that its requests go to, if not all.
     pub own: Option<Arc<OwnNodes>>,
@@ -136,6 +139,7 @@ impl Load {
             fills: workload.has_fills(),
             caches: false,
             writes_keys: false,
+            large_values: workload.large_values(),
             workload,
             together: Arc::default(),
             own: None,

@@ -7,6 +7,7 @@ use rustls::ClientConnection;
 
 use super::api::Tls;
 use crate::record::Delays;
+use crate::resp::Output;
 use crate::sys;
 
 /// A non-blocking socket, with a TLS session if there is one.
@@ -153,14 +154,15 @@ impl Stream {
         }
     }
 
-    /// Writes `bytes`, and returns how many the socket or the session took.
+    /// Writes `output`, and returns how many bytes the socket or the session took.
     #[inline]
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.session {
-            None => sys::send(&self.socket, bytes),
-            Some(session) => {
-                session.writer().write_all(bytes)?;
-                Ok(bytes.len())
+    pub(super) fn write(&mut self, output: &Output) -> io::Result<usize> {
+        match (&mut self.session, output.whole()) {
+            (None, Some(bytes)) => sys::send(&self.socket, bytes),
+            (None, None) => sys::send_pieces(&self.socket, output.pieces()),
+            (Some(session), _) => {
+                output.pieces().try_for_each(|piece| session.writer().write_all(piece))?;
+                Ok(output.len())
             }
         }
     }

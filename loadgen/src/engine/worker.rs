@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use bytes::Bytes;
 use redisbench_wire::snapshot::Stage;
 
 use self::preloaded::Preloaded;
@@ -101,6 +102,8 @@ pub(super) struct Worker {
     read_buffer: Vec<u8>,
     whole_replies: WholeReplies,
     output: Output,
+    /// Values to be sent that are not copied to it.
+    values: Vec<(usize, Bytes)>,
     /// The bytes of the current send by operation.
     shares: Vec<Share>,
     /// Connections to read again because the reads of one turn did not empty them, and whether to read to the end of the stream, whose
@@ -156,6 +159,7 @@ impl Worker {
             read_buffer: vec![0; READ_BYTES],
             whole_replies: WholeReplies::default(),
             output: Output::default(),
+            values: Vec::new(),
             shares: Vec::new(),
             again: Vec::new(),
             preloaded: Preloaded::default(),

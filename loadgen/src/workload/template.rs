@@ -179,9 +179,17 @@ impl Template {
         Some(short.encode(numbers.into_iter(), self.length, (&self.keys, values), room))
     }
 
-    /// The general path of every command.
-    pub(super) fn encode_steps(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
-        let encode = |number: u64, room: &mut [u8]| self.steps.encode(number, &self.keys, values, room);
+    /// The general path of every command. `write_value` writes the value of a request to the beginning of its room, and returns how many
+    /// bytes it wrote.
+    pub(super) fn encode_steps(
+        &self,
+        k: u64,
+        values: &Values,
+        room: &mut [u8],
+        mut write_value: impl FnMut(u64, &mut [u8]) -> usize,
+    ) -> usize {
+        let mut encode =
+            |number: u64, room: &mut [u8]| self.steps.encode(number, &self.keys, values, room, &mut write_value);
         match &self.around {
             None => encode(k, room),
             Some(around) => around.encode(k, room, encode),

@@ -5,7 +5,7 @@ use redisbench_wire::plan::{self, KeyPattern, Topology, Workload as PlanWorkload
 
 use super::*;
 use crate::cluster::slot_of;
-use crate::resp::append_command;
+use crate::resp::{Output, append_command};
 
 mod tags;
 mod turns;
@@ -437,6 +437,37 @@ fn a_transaction_is_written_whole() {
         assert_eq!(String::from_utf8(bytes).unwrap(), String::from_utf8(expected).unwrap());
         assert_eq!((replies, slot), (5, slot_of(first.as_bytes())));
     }
+}
+
+#[test]
+fn commands_are_the_same_around_values_that_are_not_copied() {
+    let several = vec![vec![literal("HSET")], vec![Part::Key], vec![literal("a"), Part::Data], vec![Part::Data]];
+    let set = vec![vec![literal("SET")], vec![Part::Key], vec![Part::Data]];
+    let operations = vec![operation(1, set), operation(1, several), get()];
+    let mut plan = plan(operations, keys("p:", 0, 100, KeyPattern::Uniform));
+    let large = plan::ValueSize::Range { least_bytes: 1, most_bytes: 200_000 };
+    for (size, transaction) in
+        [(plan::ValueSize::Fixed { bytes: 65_536 }, None), (large.clone(), None), (large, Some(2))]
+    {
+        plan.workload_mut().values.size = size;
+        let transaction = transaction.map(|size| plan::Transaction { size, shared_keys: false });
+        plan.workload_mut().options.transaction = transaction;
+        let workload = Workload::of_trial(&plan).unwrap();
+        let all = workload.large_values().unwrap();
+        let (mut output, mut values) = (Output::default(), Vec::new());
+        for k in 0..40 {
+            let room = output.room(workload.longest());
+            let length = workload.encode_around(k, workload.operation(k), room, |after, place| {
+                values.push((after, all.slice(place)));
+            });
+            output.set_length(length);
+            output.insert(&mut values);
+            let written = output.pieces().collect::<Vec<_>>().concat();
+            assert!(written == encoded(&workload, k), "request {k}");
+        }
+    }
+    plan.workload_mut().values.size = plan::ValueSize::Fixed { bytes: 65_535 };
+    assert_eq!(Workload::of_trial(&plan).unwrap().large_values(), None);
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Around {
     }
 
     /// Writes request `k` to the beginning of `room`, and returns its length. `encode` writes each command by its number.
-    pub(super) fn encode(&self, k: u64, room: &mut [u8], encode: impl Fn(u64, &mut [u8]) -> usize) -> usize {
+    pub(super) fn encode(&self, k: u64, room: &mut [u8], mut encode: impl FnMut(u64, &mut [u8]) -> usize) -> usize {
         let first = self.first(k);
         let mut at = 0;
         if let Some(size) = self.compound.transaction {

@@ -1,5 +1,6 @@
 //! Values: slices of one pool of bytes or lines of a file, so that making one costs a copy.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use redisbench_wire::plan::{self, Lines, ValueContent, ValueSize};
@@ -15,12 +16,17 @@ const OFFSETS: usize = 128 << 10;
 /// Compressible values repeat a period of at most this many bytes, because a compressor looks back only a limited distance.
 const LONGEST_PERIOD: u64 = 4096;
 
+/// Values of this mean length are sent from the pool. Below it, a copy costs less than another piece of memory in a system call.
+const LARGE: u64 = 64 << 10;
+
 /// A clone shares the pool.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pool: Arc<[u8]>,
     /// The length of all values, or of the longest.
     length: usize,
+    /// They are large, and slices of the pool.
+    large: bool,
     stream: RandomStream,
     /// `None` if all values have one length.
     lengths: Option<Lengths>,
@@ -57,7 +63,8 @@ impl Values {
             }
         };
         let pool = pool(values, length, seed).into();
-        Ok(Self { pool, length, stream: RandomStream::new(seed, rng::VALUES), lengths, lines, numbering: None })
+        let large = lines.is_none() && values.size.mean() >= LARGE;
+        Ok(Self { pool, length, large, stream: RandomStream::new(seed, rng::VALUES), lengths, lines, numbering: None })
     }
 
     /// The same values with other numbers for lines, or with the commands' own.
@@ -67,6 +74,11 @@ impl Values {
 
     fn line<'l>(&self, lines: &'l Lines, k: u64) -> &'l [u8] {
         lines.line(self.numbering.map_or(k, |numbering| numbering.of(k)))
+    }
+
+    /// The pool, if values are large.
+    pub(super) fn pool_of_large(&self) -> Option<Arc<[u8]>> {
+        self.large.then(|| self.pool.clone())
     }
 
     #[cfg(test)]
@@ -86,16 +98,34 @@ impl Values {
     /// The value of request `k`, for values of one length.
     #[inline]
     pub(super) fn of(&self, k: u64) -> &[u8] {
-        let offset = self.stream.below(k, OFFSETS as u64) as usize;
+        let offset = self.offset(k);
         &self.pool[offset..offset + self.length]
+    }
+
+    #[inline]
+    fn offset(&self, k: u64) -> usize {
+        self.stream.below(k, OFFSETS as u64) as usize
+    }
+
+    /// The place in the pool of the value of request `k`, for any lengths. Meaningless for lines.
+    pub(super) fn place_of(&self, k: u64) -> Range<usize> {
+        let offset = self.offset(k);
+        offset..offset + self.length_of(k)
     }
 
     /// The value of request `k`, for any lengths.
     pub(super) fn any_of(&self, k: u64) -> &[u8] {
         match &self.lines {
             Some(lines) => self.line(lines, k),
-            None => &self.of(k)[..self.length_of(k)],
+            None => &self.pool[self.place_of(k)],
         }
+    }
+
+    /// Writes the value of request `k`, of any length, to the beginning of `room`, and returns its length.
+    pub(super) fn write(&self, k: u64, room: &mut [u8]) -> usize {
+        let value = self.any_of(k);
+        room[..value.len()].copy_from_slice(value);
+        value.len()
     }
 
     pub(super) fn length_of(&self, k: u64) -> usize {

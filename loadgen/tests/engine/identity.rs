@@ -1,7 +1,7 @@
 //! A request is a function of (seed, k): a recording server sees the same requests, however shards and workers share them.
 
 use redisbench_loadgen::workload::Workload;
-use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, TrialPlan};
+use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, TrialPlan, ValueSize};
 
 use crate::harness::{MILLISECOND, SECOND, open_loop, plan, run};
 use crate::peer::{Peer, Received, command};
@@ -82,6 +82,17 @@ async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
         for spread in SPREADS {
             assert_eq!(sorted(recorded(&plan, spread, ALL).await), wanted, "{spread:?}");
         }
+    }
+}
+
+/// Their bytes are not copied, and the socket takes them in pieces.
+#[tokio::test]
+async fn large_values_make_the_same_requests() {
+    let mut plan = plan();
+    plan.workload_mut().values.size = ValueSize::Range { least_bytes: 1, most_bytes: 1 << 20 };
+    let wanted = defined(&plan, 0..REQUESTS);
+    for spread in [SPREADS[1], SPREADS[2]] {
+        assert!(sorted(recorded(&plan, spread, ALL).await) == wanted, "{spread:?}");
     }
 }
 

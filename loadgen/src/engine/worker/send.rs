@@ -1,5 +1,7 @@
 //! Fills the windows of connections, and sends once per connection and turn.
 
+use bytes::Bytes;
+
 use super::Worker;
 use super::share::Share;
 use crate::engine::caching::Caching;
@@ -116,13 +118,22 @@ impl Worker {
             let workload = &*self.load.workload;
             let (output, shares) = (&mut self.output, Shares { several, list: &mut self.shares });
             match (&mut self.checker, self.caching.as_ref().filter(|_| self.load.caches)) {
-                (None, None) => encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
-                    workload.encode(requests.iter().map(|request| request.k), operation, room)
-                }),
+                (None, None) => match &self.load.large_values {
+                    None => encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
+                        (workload.encode(requests.iter().map(|request| request.k), operation, room), 0)
+                    }),
+                    Some(all) => {
+                        let values = &mut self.values;
+                        encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
+                            encode_around(workload, all, operation, requests, room, values)
+                        });
+                        output.insert(values);
+                    }
+                },
                 (checker, caching) => {
                     let before = caching.map_or(0, |_| Caching::PREFIX_LENGTH);
                     encode(pipeline, workload, before, output, shares, |operation, requests, room| {
-                        requests.iter().fold(0, |mut written, request| {
+                        let write = |mut written, request: &Request| {
                             written +=
                                 caching.map_or(0, |caching| caching.encode_prefix(request, &mut room[written..]));
                             let room = &mut room[written..];
@@ -131,7 +142,8 @@ impl Worker {
                                     None => workload.encode_any(request.k, operation, room),
                                     Some(checker) => checker.encode(request, &self.load, room),
                                 }
-                        })
+                        };
+                        (requests.iter().fold(0, write), 0)
                     });
                 }
             }
@@ -151,7 +163,7 @@ impl Worker {
         }
         self.load.sent(pipeline.undecided_count() as u64, class, sent);
         if class == Some(Class::Measured) {
-            self.recording.wrote(self.output.bytes().len());
+            self.recording.wrote(self.output.len());
             if several {
                 self.shares.iter().for_each(|share| self.recording.wrote_of(share.operation, share.bytes));
             }
@@ -194,7 +206,7 @@ impl Shares<'_> {
 }
 
 /// Encodes the staged commands, and lists the `shares` of their operations. `write` writes consecutive requests of one operation, each with
-/// at most `before` bytes before it, and returns their length.
+/// at most `before` bytes before it, and returns their length, and that of their values if these are not written.
 #[inline]
 fn encode(
     pipeline: &Pipeline,
@@ -202,7 +214,7 @@ fn encode(
     before: usize,
     output: &mut Output,
     mut shares: Shares<'_>,
-    mut write: impl FnMut(u16, &[Request], &mut [u8]) -> usize,
+    mut write: impl FnMut(u16, &[Request], &mut [u8]) -> (usize, usize),
 ) {
     if shares.several {
         shares.list.clear();
@@ -216,17 +228,36 @@ fn encode(
         let (operation, room) = (first.operation, &mut room[length..]);
         let in_run = |request: &&Request| request.operation == operation && !request.class.is_beside();
         let run = rest.iter().take_while(in_run).count();
-        let bytes = match run {
-            0 => encode_beside(first, workload, room),
+        let (written, apart) = match run {
+            0 => (encode_beside(first, workload, room), 0),
             _ => write(operation, &rest[..run], room),
         };
-        length += bytes;
+        length += written;
         if shares.several && (run > 0 || first.class == Class::Fill) {
-            shares.add(operation, bytes);
+            shares.add(operation, written + apart);
         }
         rest = &rest[run.max(1)..];
     }
     output.set_length(length);
+}
+
+/// Encodes requests without their values, which are slices of `all`. Adds these to `values`, as [`Output::insert`] takes them.
+#[cold]
+fn encode_around(
+    workload: &Workload,
+    all: &Bytes,
+    operation: u16,
+    requests: &[Request],
+    room: &mut [u8],
+    values: &mut Vec<(usize, Bytes)>,
+) -> (usize, usize) {
+    requests.iter().fold((0, 0), |(mut written, mut apart), request| {
+        written += workload.encode_around(request.k, operation, &mut room[written..], |after, place| {
+            apart += place.len();
+            values.push((after, all.slice(place)));
+        });
+        (written, apart)
+    })
 }
 
 /// Encodes a command that is not a request.

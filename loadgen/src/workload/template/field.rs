@@ -139,13 +139,9 @@ impl Field {
         }
     }
 
-    /// Writes the field's content in request `k` to the beginning of `room`, and returns its length.
-    pub(super) fn write(self, k: u64, keys: &KeySpace, values: &Values, room: &mut [u8]) -> usize {
-        if let Self::Value = self {
-            let value = values.any_of(k);
-            room[..value.len()].copy_from_slice(value);
-            value.len()
-        } else if let Some(line) = self.line(k, keys) {
+    /// Writes the content in request `k` of a field other than a value to the beginning of `room`, and returns its length.
+    pub(super) fn write(self, k: u64, keys: &KeySpace, room: &mut [u8]) -> usize {
+        if let Some(line) = self.line(k, keys) {
             room[..line.len()].copy_from_slice(line);
             line.len()
         } else {
@@ -153,7 +149,7 @@ impl Field {
         }
     }
 
-    /// Like [`Self::write`], for a field other than a value or a line of a file.
+    /// Like [`Self::write`], for a field other than a line of a file.
     pub(super) fn write_number(self, k: u64, keys: &KeySpace, room: &mut [u8]) -> usize {
         match self {
             Self::Key => padded(keys.draw(k), keys.width(), room),

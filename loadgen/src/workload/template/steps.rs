@@ -75,9 +75,17 @@ impl Steps {
         self.0.iter().map(longest).sum()
     }
 
-    /// Writes the command of request `k` to the beginning of `room`, and returns its length.
+    /// Writes the command of request `k` to the beginning of `room`, and returns its length. `write_value` does so with the value of a
+    /// request.
     #[inline(never)]
-    pub(super) fn encode(&self, k: u64, keys: &KeySpace, values: &Values, room: &mut [u8]) -> usize {
+    pub(super) fn encode(
+        &self,
+        k: u64,
+        keys: &KeySpace,
+        values: &Values,
+        room: &mut [u8],
+        write_value: &mut impl FnMut(u64, &mut [u8]) -> usize,
+    ) -> usize {
         let mut at = 0;
         for step in &self.0 {
             let room = &mut room[at..];
@@ -86,7 +94,8 @@ impl Steps {
                     room[..bytes.len()].copy_from_slice(bytes);
                     bytes.len()
                 }
-                Step::Field(field) => field.write(k, keys, values, room),
+                Step::Field(Field::Value) => write_value(k, room),
+                Step::Field(field) => field.write(k, keys, room),
                 Step::Header { fixed, fields } => {
                     let differing: usize = fields.iter().map(|field| field.length(k, keys, values)).sum();
                     field::write_header(fixed + differing, room)
