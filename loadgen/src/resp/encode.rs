@@ -89,6 +89,7 @@ impl Output {
     }
 
     /// Moves all bytes of `other` to the end.
+    #[cold]
     pub fn take_from(&mut self, other: &mut Self) {
         let (head, length) = (mem::replace(&mut other.head, other.length), other.length);
         self.append(&other.memory[head..length]);
@@ -99,11 +100,18 @@ impl Output {
     /// At least `length` bytes to write commands to, instead of those that were to be sent. [`Self::set_length`] sets how many were used.
     #[inline]
     pub fn room(&mut self, length: usize) -> &mut [u8] {
+        if self.memory.len() < length || !self.apart.is_empty() {
+            self.prepare(length);
+        }
+        &mut self.memory
+    }
+
+    #[cold]
+    fn prepare(&mut self, length: usize) {
         self.apart.clear();
         if self.memory.len() < length {
             self.grow(length);
         }
-        &mut self.memory
     }
 
     #[cold]

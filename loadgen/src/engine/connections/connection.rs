@@ -158,13 +158,14 @@ impl Connection {
     #[inline]
     pub(crate) fn send(&mut self, output: &mut Output) -> io::Result<Sent> {
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
-        if !self.blocked || self.unsent.is_empty() {
-            self.blocked = write(stream, output)? == Sent::Blocked;
+        let behind = self.blocked && !self.unsent.is_empty();
+        if !behind && write(stream, output)? == Sent::All {
+            self.blocked = false;
+            return Ok(Sent::All);
         }
-        if !output.is_empty() {
-            self.unsent.take_from(output);
-        }
-        Ok(if self.blocked { Sent::Blocked } else { Sent::All })
+        self.blocked = true;
+        self.unsent.take_from(output);
+        Ok(Sent::Blocked)
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
