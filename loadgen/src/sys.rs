@@ -201,9 +201,12 @@ pub(crate) fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
-/// Like [`send`], for bytes in several places. Sends at most the first of them if they are many.
+/// The number of pieces that [`send_pieces`] sends at most: more than a batch of large values has, and little memory.
+const PIECES: usize = 64;
+
+/// Like [`send`], for bytes in several places, of which it sends the first [`PIECES`].
 pub(crate) fn send_pieces<'p>(socket: &TcpStream, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); 64];
+    let mut slices = [IoSlice::new(&[]); PIECES];
     let mut count = 0;
     for (slice, piece) in slices.iter_mut().zip(pieces) {
         *slice = IoSlice::new(piece);

@@ -65,6 +65,8 @@ pub struct Workload {
     values: Values,
     templates: Vec<Template>,
     longest: usize,
+    /// The same without the values of requests, but with those of fills.
+    longest_around: usize,
     slots: RandomStream,
     /// Per operation, if any has requests of several commands.
     compounds: Option<Box<[Option<Compound>]>>,
@@ -181,6 +183,7 @@ impl Workload {
             let recorded = trace.recorded.as_ref().ok_or(WorkloadError::Trace)?;
             let recorded = Recorded::new(recorded, plan.workload.seed);
             workload.longest = workload.longest.max(recorded.longest());
+            workload.longest_around = workload.longest_around.max(recorded.longest());
             workload.recorded = Some(recorded);
         }
         Ok(workload)
@@ -281,11 +284,24 @@ impl Workload {
         let fills = Self::fills(plan, options, &values, |index, keys, per_request| {
             pattern(keys, turns_of(index, keys, per_request))
         })?;
-        let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
+        let longest_fill = fills.iter().flatten().map(Template::longest).max().unwrap_or_default();
+        let longest = templates.iter().map(Template::longest).fold(longest_fill, usize::max);
+        let longest_around = templates.iter().map(Template::longest_around).fold(longest_fill, usize::max);
         let compounds: Box<[_]> = templates.iter().map(Template::compound).collect();
         let compounds = compounds.iter().any(Option::is_some).then_some(compounds);
         let slots = RandomStream::new(workload.seed, rng::SLOTS);
-        Ok(Self { mix, operation_bits, values, templates, longest, slots, compounds, fills, recorded: None })
+        Ok(Self {
+            mix,
+            operation_bits,
+            values,
+            templates,
+            longest,
+            longest_around,
+            slots,
+            compounds,
+            fills,
+            recorded: None,
+        })
     }
 
     /// The mix of `operations`, and the place of each if it is a fixed sequence. `None` if no operation has a weight.
@@ -424,8 +440,8 @@ impl Workload {
         template.encode_steps(k, &self.values, room, |k, room| self.values.write(k, room))
     }
 
-    /// Like [`Self::encode_any`], without the values. Passes each value to `apart`: the number of bytes of `room` from its place on, and
-    /// its place in [`Self::large_values`].
+    /// Like [`Self::encode_any`], without the values, so at most [`Self::longest_around`] bytes. Passes each value to `apart`: the number of
+    /// bytes of `room` after it, and its place in [`Self::large_values`].
     #[cold]
     pub fn encode_around(
         &self,
@@ -492,6 +508,11 @@ impl Workload {
     /// The length of the longest request in bytes.
     pub fn longest(&self) -> usize {
         self.longest
+    }
+
+    /// The number of bytes that [`Self::encode_around`] or [`Self::encode_fill`] may write.
+    pub fn longest_around(&self) -> usize {
+        self.longest_around
     }
 }
 

@@ -45,7 +45,7 @@ enum Filling {
 pub(super) struct Facts {
     pub kind: Kind,
     pub workload: Arc<Workload>,
-    /// Of the workload; without a copy of them if set.
+    /// The bytes that values are slices of, if these are sent without a copy.
     pub large_values: Option<Bytes>,
     pub together: Arc<Together>,
     /// The nodes that its requests go to, if not all.

@@ -102,7 +102,7 @@ pub(super) struct Worker {
     read_buffer: Vec<u8>,
     whole_replies: WholeReplies,
     output: Output,
-    /// Values to be sent that are not copied to it.
+    /// Values of the current send that are not copied to its output.
     values: Vec<(usize, Bytes)>,
     /// The bytes of the current send by operation.
     shares: Vec<Share>,

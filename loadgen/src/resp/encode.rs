@@ -53,7 +53,7 @@ impl Output {
         self.head = self.length.min(self.head + count);
     }
 
-    /// Removes the values that the first `count` bytes have, and the bytes before them. Returns the rest of `count`.
+    /// Removes the first `count` bytes up to the end of the last value that is among them. Returns how many are left to remove.
     #[cold]
     fn drop_values(&mut self, mut count: usize) -> usize {
         let mut gone = 0;
@@ -125,7 +125,7 @@ impl Output {
         (self.head, self.length) = (0, length.min(self.memory.len()));
     }
 
-    /// Inserts values, and empties their list. Each comes before the last so many bytes of the room.
+    /// Inserts values, and empties their list. Each has the number of bytes of the room that follow it.
     pub fn insert(&mut self, values: &mut Vec<(usize, Bytes)>) {
         let full = values.drain(..).filter(|(_, value)| !value.is_empty());
         self.apart.extend(full.map(|(after, value)| (self.memory.len().saturating_sub(after), value)));

@@ -24,8 +24,9 @@ pub(super) struct Template {
     short: Option<Short>,
     /// The general path of every command.
     steps: Steps,
-    /// The length of the longest command in bytes.
+    /// The length of the longest request in bytes, and without its values.
     length: usize,
+    length_around: usize,
     slot: SlotRule,
     /// The keys after the first, each with its stream.
     others: Vec<(u64, RandomStream)>,
@@ -133,11 +134,12 @@ impl Template {
         let steps = Steps::new(arguments, &keys, values);
         let mut short = Short::of(steps.all(), keys.width(), values);
         let mut length = steps.longest(&keys, values);
+        let mut length_around = length - steps.values() * values.longest();
         if let Some(around) = &around {
             (slot, short) = (SlotRule::OfFirst(Box::new(slot)), None);
-            length = around.longest(length);
+            (length, length_around) = (around.longest(length), around.longest(length_around));
         }
-        Ok(Self { length, short, steps, slot, others, keys, around: around.map(Box::new) })
+        Ok(Self { length, length_around, short, steps, slot, others, keys, around: around.map(Box::new) })
     }
 
     /// The number in the key of request `k`; of its first command if it has several.
@@ -224,5 +226,9 @@ impl Template {
 
     pub(super) fn longest(&self) -> usize {
         self.length
+    }
+
+    pub(super) fn longest_around(&self) -> usize {
+        self.length_around
     }
 }

@@ -456,14 +456,22 @@ fn commands_are_the_same_around_values_that_are_not_copied() {
         let all = workload.large_values().unwrap();
         let (mut output, mut values) = (Output::default(), Vec::new());
         for k in 0..40 {
-            let room = output.room(workload.longest());
-            let length = workload.encode_around(k, workload.operation(k), room, |after, place| {
-                values.push((after, all.slice(place)));
-            });
+            // Two requests in one send.
+            let room = output.room(2 * workload.longest_around());
+            let mut length = 0;
+            for k in [k, k + 1] {
+                let room = &mut room[length..];
+                let written = workload.encode_around(k, workload.operation(k), room, |after, place| {
+                    values.push((after, all.slice(place)));
+                });
+                assert!(written <= workload.longest_around());
+                length += written;
+            }
             output.set_length(length);
             output.insert(&mut values);
             let written = output.pieces().collect::<Vec<_>>().concat();
-            assert!(written == encoded(&workload, k), "request {k}");
+            assert!(written == [encoded(&workload, k), encoded(&workload, k + 1)].concat(), "request {k}");
+            assert!(workload.longest_around() < 200, "has room for values");
         }
     }
     plan.workload_mut().values.size = plan::ValueSize::Fixed { bytes: 65_535 };

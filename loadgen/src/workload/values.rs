@@ -1,4 +1,4 @@
-//! Values: slices of one pool of bytes or lines of a file, so that making one costs a copy.
+//! Values: slices of one pool of bytes or lines of a file, so that making one costs at most a copy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const OFFSETS: usize = 128 << 10;
 /// Compressible values repeat a period of at most this many bytes, because a compressor looks back only a limited distance.
 const LONGEST_PERIOD: u64 = 4096;
 
-/// Values of this mean length are sent from the pool. Below it, a copy costs less than another piece of memory in a system call.
+/// Values of at least this mean length are sent from the pool. Below it, a copy costs less than another piece of memory in a system call.
 const LARGE: u64 = 64 << 10;
 
 /// A clone shares the pool.

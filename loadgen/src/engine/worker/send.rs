@@ -116,23 +116,25 @@ impl Worker {
                 return false;
             }
             let workload = &*self.load.workload;
+            let longest = workload.longest();
             let (output, shares) = (&mut self.output, Shares { several, list: &mut self.shares });
             match (&mut self.checker, self.caching.as_ref().filter(|_| self.load.caches)) {
                 (None, None) => match &self.load.large_values {
-                    None => encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
+                    None => encode(pipeline, workload, longest, output, shares, |operation, requests, room| {
                         (workload.encode(requests.iter().map(|request| request.k), operation, room), 0)
                     }),
                     Some(all) => {
                         let values = &mut self.values;
-                        encode(pipeline, workload, 0, output, shares, |operation, requests, room| {
+                        let longest = workload.longest_around();
+                        encode(pipeline, workload, longest, output, shares, |operation, requests, room| {
                             encode_around(workload, all, operation, requests, room, values)
                         });
                         output.insert(values);
                     }
                 },
                 (checker, caching) => {
-                    let before = caching.map_or(0, |_| Caching::PREFIX_LENGTH);
-                    encode(pipeline, workload, before, output, shares, |operation, requests, room| {
+                    let longest = longest + caching.map_or(0, |_| Caching::PREFIX_LENGTH);
+                    encode(pipeline, workload, longest, output, shares, |operation, requests, room| {
                         let write = |mut written, request: &Request| {
                             written +=
                                 caching.map_or(0, |caching| caching.encode_prefix(request, &mut room[written..]));
@@ -205,13 +207,13 @@ impl Shares<'_> {
     }
 }
 
-/// Encodes the staged commands, and lists the `shares` of their operations. `write` writes consecutive requests of one operation, each with
-/// at most `before` bytes before it, and returns their length, and that of their values if these are not written.
+/// Encodes the staged commands, and lists the `shares` of their operations. `write` writes consecutive requests of one operation, each in at
+/// most `longest` bytes. It returns how many bytes it wrote, and how many bytes of values it did not write.
 #[inline]
 fn encode(
     pipeline: &Pipeline,
     workload: &Workload,
-    before: usize,
+    longest: usize,
     output: &mut Output,
     mut shares: Shares<'_>,
     mut write: impl FnMut(u16, &[Request], &mut [u8]) -> (usize, usize),
@@ -221,8 +223,7 @@ fn encode(
         // Enough for good, unless connections keep more requests in flight later.
         shares.list.reserve(pipeline.staged_count());
     }
-    let longest = workload.longest().max(ASKING.len()) + before;
-    let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
+    let room = output.room(pipeline.staged_count() * longest.max(ASKING.len()) + Workload::SLACK);
     let (mut length, mut rest) = (0, pipeline.staged());
     while let Some(first) = rest.first() {
         let (operation, room) = (first.operation, &mut room[length..]);

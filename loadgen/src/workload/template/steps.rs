@@ -62,6 +62,11 @@ impl Steps {
         &self.0
     }
 
+    /// The number of values.
+    pub(super) fn values(&self) -> usize {
+        self.0.iter().filter(|step| matches!(step, Step::Field(Field::Value))).count()
+    }
+
     /// The maximum length in bytes.
     pub(super) fn longest(&self, keys: &KeySpace, values: &Values) -> usize {
         let longest = |step: &Step| match step {
