@@ -49,6 +49,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         shard_lost(outcome),
         start_skew(spec.shards.max_start_skew, outcome.start_skew, &merged.topology),
         clock_uncertain(spec, outcome),
+        nothing_measured(spec, merged),
         rate::missed(spec, outcome, merged),
         rate::backlog(spec, outcome, merged),
         errors(
@@ -213,6 +214,23 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
         time(bound)
     );
     Some(reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, &message))
+}
+
+/// Without requests, no other reason finds a fault. Replies of caches are no requests.
+fn nothing_measured(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
+    let hits = merged.cache.as_ref().map_or(0, |cache| cache.counts.hits);
+    if merged.total.tally.scheduled > 0 || hits > 0 {
+        return None;
+    }
+    let why = match spec.plan.load {
+        Load::ClosedLoop => {
+            "those sent in the warm-up took all of it: set load.duration to many times the response time"
+        }
+        Load::OpenLoop { .. } | Load::Recorded { .. } => "none was due: raise the rate or load.duration",
+    };
+    let window = time(Duration::from_nanos(merged.throughput.window_nanoseconds));
+    let message = format!("no request was sent in the measurement of {window}; {why}");
+    Some(reason(ReasonKind::NothingMeasured, VerdictValue::Invalid, &message))
 }
 
 /// `queued`: unsent requests that another reason explains. They do not count here.

@@ -1,4 +1,5 @@
-use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::snapshot::{Cache, CacheCounts, Snapshot};
 use redisbench_wire::topology::SlotRange;
 use serde_json::json;
 
@@ -62,6 +63,25 @@ fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
     let judge = |count: usize| verdict_on(&spec, &outcome(vec![snapshot(0, &vec![1000; count])])).limited_by;
     assert_eq!(judge(50), LimitedBy::Rate);
     assert_eq!(judge(0), LimitedBy::Unknown);
+}
+
+#[test]
+fn a_measurement_without_requests_is_invalid_unless_caches_replied() {
+    let closed = sample::spec(1, &json!({"type": "ClosedLoop", "duration": "10s"}));
+    let open = sample::spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 5}, "duration": "10s"}));
+    for (spec, why) in [(&closed, "warm-up took all of it"), (&open, "none was due")] {
+        let verdict = verdict_on(spec, &outcome(vec![snapshot(0, &[])]));
+        assert_eq!(verdict.value, VerdictValue::Invalid);
+        let reason = verdict.reasons.iter().find(|reason| reason.reason == ReasonKind::NothingMeasured).unwrap();
+        assert!(reason.message.contains("in the measurement of 10.0 s") && reason.message.contains(why), "{reason:?}");
+    }
+    let mut cached = snapshot(0, &[]);
+    let counts = CacheCounts { hits: 1, ..CacheCounts::default() };
+    cached.cache = Some(Cache { counts, invalidation: sample::encoded(Kind::Request, &[]) });
+    assert!(
+        !kinds(&verdict_on(&closed, &outcome(vec![cached])))
+            .contains(&(ReasonKind::NothingMeasured, VerdictValue::Invalid))
+    );
 }
 
 #[test]

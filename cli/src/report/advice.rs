@@ -16,6 +16,7 @@ pub fn about(reason: ReasonKind) -> &'static str {
         ReasonKind::ShardLost => "Fix the cause in the message, and run the benchmark again.",
         ReasonKind::StartSkew => "Set a longer load.warmup, or give each shard a processor of its own.",
         ReasonKind::ClockUncertain => "Fix the network to the shards, or raise spec.shards.maxStartSkew.",
+        ReasonKind::NothingMeasured => "Set a longer load.duration, or a higher rate.",
         ReasonKind::RateMissed => "Lower the rate, or change what limited the throughput.",
         ReasonKind::Backlog => "Lower the rate: with this one, response times depend on how long the load lasts.",
         ReasonKind::Errors => {

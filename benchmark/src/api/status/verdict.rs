@@ -56,6 +56,8 @@ pub enum ReasonKind {
     StartSkew,
     /// The shards' clocks are too uncertain to judge whether they started together.
     ClockUncertain,
+    /// No request was sent in the measurement.
+    NothingMeasured,
     /// The target rate was not achieved.
     RateMissed,
     /// At a constant rate, the backlog grew throughout the measurement or a stage.
