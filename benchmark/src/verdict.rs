@@ -224,7 +224,7 @@ fn nothing_measured(spec: &Validated, merged: &Merged) -> Option<VerdictReason> 
     }
     let why = match spec.plan.load {
         Load::ClosedLoop => {
-            "those sent in the warm-up took all of it: set load.duration to many times the response time"
+            "a closed loop waits for earlier replies: set load.duration to many times the response time"
         }
         Load::OpenLoop { .. } | Load::Recorded { .. } => "none was due: raise the rate or load.duration",
     };

@@ -69,7 +69,7 @@ fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
 fn a_measurement_without_requests_is_invalid_unless_caches_replied() {
     let closed = sample::spec(1, &json!({"type": "ClosedLoop", "duration": "10s"}));
     let open = sample::spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 5}, "duration": "10s"}));
-    for (spec, why) in [(&closed, "warm-up took all of it"), (&open, "none was due")] {
+    for (spec, why) in [(&closed, "waits for earlier replies"), (&open, "none was due")] {
         let verdict = verdict_on(spec, &outcome(vec![snapshot(0, &[])]));
         assert_eq!(verdict.value, VerdictValue::Invalid);
         let reason = verdict.reasons.iter().find(|reason| reason.reason == ReasonKind::NothingMeasured).unwrap();
