@@ -201,10 +201,10 @@ pub(crate) fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
-/// The number of pieces that [`send_pieces`] sends at most: more than a batch of large values has, and little memory.
+/// The maximum number of pieces of one system call. More pieces take several calls.
 const PIECES: usize = 64;
 
-/// Like [`send`], for bytes in several places, of which it sends the first [`PIECES`].
+/// Sends up to [`PIECES`] of `pieces` in one system call, and returns how many bytes the socket took.
 pub(crate) fn send_pieces<'p>(socket: &TcpStream, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); PIECES];
     let mut count = 0;

@@ -16,7 +16,7 @@ const OFFSETS: usize = 128 << 10;
 /// Compressible values repeat a period of at most this many bytes, because a compressor looks back only a limited distance.
 const LONGEST_PERIOD: u64 = 4096;
 
-/// Values of at least this mean length are sent from the pool. Below it, a copy costs less than another piece of memory in a system call.
+/// Values of at least this mean length are sent from the pool. At this length, copying them first costs about as much CPU time.
 const LARGE: u64 = 64 << 10;
 
 /// A clone shares the pool.

@@ -80,8 +80,8 @@ impl Steps {
         self.0.iter().map(longest).sum()
     }
 
-    /// Writes the command of request `k` to the beginning of `room`, and returns its length. `write_value` does so with the value of a
-    /// request.
+    /// Writes the command of request `k` to the beginning of `room`, and returns its length. `write_value` writes the value of
+    /// a request in the same way.
     #[inline(never)]
     pub(super) fn encode(
         &self,
