@@ -10,13 +10,16 @@ pub const SNAPSHOTS_PER_SECOND: u32 = 2_000;
 /// Whole seconds without drift after which the throughput has settled: one per part of the steadiness rule.
 pub(crate) const SETTLED_SECONDS: u32 = 10;
 
+/// The minimum time between ordering an instant and that instant.
+pub(crate) const SHORTEST_LEAD: Duration = Duration::from_secs(2);
+
 /// The shortest `load.warmup` with `WhenSettled`: a throughput that is steady from its first second on ends it early. Other benchmarks,
 /// which may slow the snapshots of more than 100 shards, and a higher rate of snapshots are unknown here.
 pub(crate) fn least_warmup(shards: u32) -> Duration {
     // The last of these seconds comes with each shard's next snapshot, and is judged once per interval.
     let detected = SETTLED_SECONDS * SECOND + 2 * snapshot_interval(shards, shards, SNAPSHOTS_PER_SECOND);
     // One second for replies, and one because measurements begin at whole seconds.
-    let end = detected + shortest_lead(shards) + 2 * SECOND;
+    let end = detected + reach_all(shards).max(SHORTEST_LEAD) + 2 * SECOND;
     Duration::from_secs(end.as_secs() + u64::from(end.subsec_nanos() > 0))
 }
 
@@ -30,11 +33,6 @@ pub(crate) fn snapshot_interval(own: u32, all: u32, per_second: u32) -> Duration
 /// Interval of polling each of `own` shards at the rate of snapshots that `all` share.
 pub(crate) fn shared_interval(own: u32, all: u32, per_second: u32) -> Duration {
     (all * SECOND / per_second.max(1)).min(reach_all(own))
-}
-
-/// The minimum time between ordering an instant and that instant.
-pub(crate) fn shortest_lead(shards: u32) -> Duration {
-    reach_all(shards).max(2 * SECOND)
 }
 
 /// Time for one call to every shard, even on a busy machine.

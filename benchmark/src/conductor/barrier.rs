@@ -7,14 +7,17 @@ use redisbench_wire::StartRequest;
 use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
 use super::event::{Action, Ask, Event};
-use super::intervals::{ACKNOWLEDGE_BEFORE, MISSED_STARTS, lead};
+use super::intervals::{ACKNOWLEDGE_BEFORE, MISSED_STARTS, lead, reach_all};
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
 use super::{Call, ConductStage, Ending, Failure, JournalError, Reply, StartRecord, reason};
+use crate::api::settling::SHORTEST_LEAD;
 
 /// One attempt to start. All shards must be armed and their clocks measured.
 pub struct Start {
     lead: Duration,
+    /// The estimated time for the calls to all shards.
+    calls: Duration,
     /// On the conductor's clock.
     at: i64,
     unix_nanoseconds: u64,
@@ -35,13 +38,15 @@ impl Start {
         // Saturates: the number may come from a status that anyone can edit.
         conductor.attempt = conductor.attempt.saturating_add(1);
         let round_trip = conductor.clock_uncertainty.unwrap_or_default() * 2;
-        let lead = lead(round_trip, conductor.shards.len()) + conductor.recording.allowance;
+        let calls = time_of_calls(conductor);
+        let lead = lead(round_trip, SHORTEST_LEAD) + calls + conductor.recording.allowance;
         let unix_nanoseconds = conductor.unix_now.saturating_add(u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX));
         // Recorded first: after a takeover, an attempt that a shard may hold must be known.
         let record = StartRecord { attempt: conductor.attempt, start_at_unix_nanoseconds: unix_nanoseconds };
         conductor.out.actions.push(Action::Record(record));
         Self {
             lead,
+            calls,
             at: conductor.clock().saturating_add(nanoseconds(lead)),
             unix_nanoseconds,
             until: (conductor.now + lead).saturating_sub(ACKNOWLEDGE_BEFORE),
@@ -52,6 +57,11 @@ impl Start {
     /// Returns whether the trial has started. If not, the attempt was missed; shards may hold its start and must be re-armed.
     pub fn step(&mut self, conductor: &mut Conductor, event: Event) -> Step<bool> {
         match (&mut self.stage, event) {
+            // No time is left for the calls, and no shard has the start yet.
+            (Stage::Recording, Event::Recorded(Ok(()))) if conductor.now + self.calls >= self.until => {
+                conductor.recording.took_too_long(self.lead);
+                self.stage = Stage::Resting(not_recorded(conductor, "recording it took too long")?);
+            }
             (Stage::Recording, Event::Recorded(Ok(()))) => {
                 conductor.recording.worked();
                 match self.orders(conductor) {
@@ -101,6 +111,12 @@ impl Start {
         conductor.start_at_unix_nanoseconds = Some(self.unix_nanoseconds);
         conductor.publish(ConductStage::Running);
     }
+}
+
+/// Estimates the time for one call to each shard: the exchange of clocks has just made several. After a missed start, the longest time.
+fn time_of_calls(conductor: &Conductor) -> Duration {
+    let longest = reach_all(conductor.shards.len());
+    if conductor.misses == 0 { conductor.clocks_took.min(longest) } else { longest }
 }
 
 fn as_ordered(ask: &Ask, reply: Reply) -> Result<(), String> {

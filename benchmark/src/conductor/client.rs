@@ -32,8 +32,8 @@ pub struct CallTimeouts {
     pub dial: Duration,
     /// For everything: dial, TLS handshake, request and the whole answer.
     pub call: Duration,
-    /// Like `call`, for stopping the load, which is repeated for some seconds: a lost packet must not take all of them.
-    pub stop: Duration,
+    /// Like `call`, for starting and stopping a load, which is repeated for some seconds: a lost packet must not take all of them.
+    pub repeated: Duration,
     /// Like `call`, for a full snapshot, which may be long. Also the longest wait for memory to read it.
     pub full_snapshot: Duration,
 }
@@ -41,8 +41,8 @@ pub struct CallTimeouts {
 impl Default for CallTimeouts {
     /// 3 s, 8 s, 1 s and 30 s.
     fn default() -> Self {
-        let [dial, call, stop, full_snapshot] = [3, 8, 1, 30].map(Duration::from_secs);
-        Self { dial, call, stop, full_snapshot }
+        let [dial, call, repeated, full_snapshot] = [3, 8, 1, 30].map(Duration::from_secs);
+        Self { dial, call, repeated, full_snapshot }
     }
 }
 
@@ -334,7 +334,10 @@ impl ShardCalls for ShardClient {
             Call::Clock => self.get(shard, path::CLOCK, None, self.short()).await.map(Reply::Clock),
             Call::State => self.get(shard, path::STATE, None, self.short()).await.map(Reply::State),
             Call::Plan(trial, request) => self.put(shard, path::TRIAL, request, Some(*trial)).await.map(Reply::State),
-            Call::Start(trial, request) => self.put(shard, path::START, request, Some(*trial)).await.map(Reply::Start),
+            Call::Start(trial, request) => {
+                let bounds = CallBounds { time: self.timeouts.repeated, ..self.short() };
+                self.put_within(shard, path::START, request, Some(*trial), bounds).await.map(Reply::Start)
+            }
             Call::Measure(trial, request) => {
                 self.put(shard, path::MEASURE, request, Some(*trial)).await.map(Reply::State)
             }
@@ -348,7 +351,7 @@ impl ShardCalls for ShardClient {
             }
             Call::Abort(trial, request) => {
                 let time = match request.then {
-                    AbortThen::Stop => self.timeouts.stop,
+                    AbortThen::Stop => self.timeouts.repeated,
                     AbortThen::Rearm => self.timeouts.call,
                 };
                 let bounds = CallBounds { time, ..self.short() };

@@ -19,6 +19,7 @@ const BETWEEN_CLOCK_ROUNDS: Duration = Duration::from_millis(250);
 const CLOCKS_AT_ONCE: usize = 8;
 
 pub struct ExchangeClocks {
+    began: Duration,
     /// Number of rounds begun.
     rounds: u32,
     next_round_at: Duration,
@@ -32,7 +33,7 @@ impl ExchangeClocks {
     pub fn begin(conductor: &mut Conductor) -> Self {
         conductor.shards.iter_mut().for_each(|shard| shard.clock = None);
         let left = vec![0; conductor.shards.len()];
-        Self { rounds: 0, next_round_at: conductor.now, queue: VecDeque::new(), left }
+        Self { began: conductor.now, rounds: 0, next_round_at: conductor.now, queue: VecDeque::new(), left }
     }
 
     /// Returns false if a shard could not be reached, so that preparing continues.
@@ -62,6 +63,7 @@ impl ExchangeClocks {
             let vague = clocks.filter(|(_, clock)| clock.is_none_or(|clock| clock.half_round_trip() > allowed));
             let vague: VecDeque<_> = vague.map(|(index, _)| index).collect();
             if vague.is_empty() || self.rounds == CLOCK_ROUNDS {
+                conductor.clocks_took = conductor.now.saturating_sub(self.began);
                 return judge(conductor, allowed).map(|()| Some(true));
             }
             if conductor.now < self.next_round_at {

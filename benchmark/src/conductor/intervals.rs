@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::TrialPlan;
 
-use crate::api::settling::{self, shared_interval, shortest_lead};
+use crate::api::settling::{self, SHORTEST_LEAD, shared_interval};
 
 /// All shards must have acknowledged the start this long before it.
 pub const ACKNOWLEDGE_BEFORE: Duration = Duration::from_millis(500);
@@ -21,9 +21,9 @@ pub const DRAIN: Duration = Duration::from_millis(100);
 /// Interval of polling shard 0 after the end of the load.
 pub const POLL_FIRST_AGAIN: Duration = Duration::from_millis(200);
 
-/// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
-pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
-    shortest_lead(count(shards)).max(worst_round_trip * 4)
+/// Time between ordering an instant and that instant: enough for every shard to receive and acknowledge it, with `reach` for the calls.
+pub fn lead(worst_round_trip: Duration, reach: Duration) -> Duration {
+    SHORTEST_LEAD.max(worst_round_trip * 4).max(reach)
 }
 
 /// Interval of snapshots of each of a trial's `own` shards, while the process polls `all`, `per_second` of them in a second.
@@ -31,8 +31,15 @@ pub fn snapshot_interval(own: usize, all: usize, per_second: u32) -> Duration {
     settling::snapshot_interval(count(own), count(all), per_second)
 }
 
-/// Interval of polling shards while they prepare.
-pub fn polling_interval(shards: usize) -> Duration {
+/// Interval of polling each of `shards` that are not ready, for so long by now. It grows: most are soon, and a long preload needs few calls.
+/// `shortest` is that of the trial's share of the calls.
+pub fn polling_interval(shards: usize, shortest: Duration, waited: Duration) -> Duration {
+    let longest = longest_polling_interval(shards);
+    (waited / 4).clamp(shortest.min(longest), longest)
+}
+
+/// Interval of polling shards that are not expected to change soon.
+pub fn longest_polling_interval(shards: usize) -> Duration {
     Duration::from_millis(200).max(reach_all(shards))
 }
 
@@ -69,9 +76,21 @@ mod tests {
     #[test]
     fn the_lead_follows_the_slowest_of_its_three_reasons() {
         let [millis, secs] = [Duration::from_millis, Duration::from_secs];
-        assert_eq!(lead(millis(1), 4), secs(2));
-        assert_eq!(lead(millis(700), 4), millis(2800));
-        assert_eq!(lead(millis(1), 2000), secs(20));
+        assert_eq!(lead(millis(1), millis(40)), secs(2));
+        assert_eq!(lead(millis(700), millis(40)), millis(2800));
+        assert_eq!(lead(millis(1), secs(20)), secs(20));
+    }
+
+    #[test]
+    fn shards_are_asked_less_often_the_longer_they_prepare() {
+        let after = |shards, seconds| {
+            let shortest = snapshot_interval(shards, shards, 2_000);
+            polling_interval(shards, shortest, Duration::from_secs(seconds)).as_millis()
+        };
+        assert_eq!([0, 2, 600].map(|seconds| after(16, seconds)), [200; 3]);
+        assert_eq!([0, 2, 6, 600].map(|seconds| after(200, seconds)), [1_000, 1_000, 1_500, 2_000]);
+        assert_eq!([0, 40, 600].map(|seconds| after(2_000, seconds)), [1_000, 10_000, 20_000]);
+        assert_eq!([0, 600].map(|seconds| after(5_000, seconds)), [2_500, 50_000]);
     }
 
     #[test]

@@ -7,17 +7,20 @@ use std::time::Duration;
 use super::intervals::{draining_interval, snapshot_interval};
 pub use crate::api::settling::SNAPSHOTS_PER_SECOND;
 
-/// Number of shards that are polled for snapshots, over all conductors that share it.
+/// Numbers of shards that are polled, over all conductors that share them.
 #[derive(Debug)]
 pub struct PolledShards {
-    shards: AtomicUsize,
+    /// Those that are polled for snapshots.
+    measuring: AtomicUsize,
+    /// Those that are polled for their states. They do not make snapshots rarer.
+    preparing: AtomicUsize,
     per_second: u32,
 }
 
 impl PolledShards {
     /// None yet. `per_second` of them are asked in a second: at least [`SNAPSHOTS_PER_SECOND`], which specs are checked with.
     pub fn new(per_second: u32) -> Self {
-        Self { shards: AtomicUsize::new(0), per_second }
+        Self { measuring: AtomicUsize::new(0), preparing: AtomicUsize::new(0), per_second }
     }
 }
 
@@ -32,27 +35,43 @@ impl Default for PolledShards {
 pub struct Share {
     all: Arc<PolledShards>,
     own: usize,
+    prepares: bool,
 }
 
 impl Share {
+    /// Shards that are polled for snapshots.
     pub fn of(all: Arc<PolledShards>, own: usize) -> Self {
-        all.shards.fetch_add(own, Ordering::Relaxed);
-        Self { all, own }
+        Self::new(all, own, false)
     }
 
-    /// Interval of snapshots of each shard.
+    /// Shards that are polled for their states.
+    pub fn preparing(all: Arc<PolledShards>, own: usize) -> Self {
+        Self::new(all, own, true)
+    }
+
+    fn new(all: Arc<PolledShards>, own: usize, prepares: bool) -> Self {
+        let share = Self { all, own, prepares };
+        share.number().fetch_add(own, Ordering::Relaxed);
+        share
+    }
+
+    fn number(&self) -> &AtomicUsize {
+        if self.prepares { &self.all.preparing } else { &self.all.measuring }
+    }
+
+    /// Interval of polling each shard. One that prepares may need a shorter or longer one.
     pub fn interval(&self) -> Duration {
-        snapshot_interval(self.own, self.all.shards.load(Ordering::Relaxed), self.all.per_second)
+        snapshot_interval(self.own, self.number().load(Ordering::Relaxed), self.all.per_second)
     }
 
     /// Interval of polling each shard that has not finished after the end of the load.
     pub fn draining_interval(&self) -> Duration {
-        draining_interval(self.own, self.all.shards.load(Ordering::Relaxed), self.all.per_second)
+        draining_interval(self.own, self.number().load(Ordering::Relaxed), self.all.per_second)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.all.shards.fetch_sub(self.own, Ordering::Relaxed);
+        self.number().fetch_sub(self.own, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,8 @@ use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode};
 
 use super::event::{Answered, Event};
 use super::exchange_clocks::ExchangeClocks;
-use super::intervals::polling_interval;
+use super::intervals::{longest_polling_interval, polling_interval};
+use super::polled::Share;
 use super::shards::{Shard, Standing};
 use super::trial::{Conductor, Step};
 use super::{Call, CallError, ConductStage, Ending, Endpoint, Failure, Reply, ShardPresence, reason};
@@ -40,6 +41,8 @@ struct Patience {
 /// Until all shards are armed and their clocks are measured. Each shard is called at its own times, so that none waits for another.
 pub struct Prepare {
     patience: Patience,
+    /// Its part of all polls.
+    share: Share,
     /// The next call of each shard that is not being called.
     due: BTreeSet<(Duration, usize)>,
     /// Calls in flight, by shard and incarnation. A process gets one at a time, because each reply schedules the next call.
@@ -48,6 +51,10 @@ pub struct Prepare {
     unconfirmed: BTreeSet<usize>,
     /// The time of each shard's last reply that it is armed.
     armed_at: Vec<Duration>,
+    /// The time at which each shard accepted its plan; at first that of the beginning.
+    planned_at: Vec<Duration>,
+    /// The beginning of the first exchange of clocks.
+    clocks_since: Option<Duration>,
     judge_at: Duration,
     /// No shard gets its plan yet, because it would preload.
     holds_plans: bool,
@@ -69,10 +76,13 @@ impl Prepare {
         let all = 0..conductor.shards.len();
         Self {
             patience,
+            share: Share::preparing(Arc::clone(&conductor.config.polled), all.len()),
             due: all.clone().map(|index| (now, index)).collect(),
             calling: BTreeSet::new(),
             unconfirmed: all.clone().collect(),
             armed_at: vec![Duration::ZERO; all.len()],
+            planned_at: vec![now; all.len()],
+            clocks_since: None,
             judge_at: now,
             holds_plans,
             clocks: None,
@@ -102,6 +112,7 @@ impl Prepare {
             conductor.out.forget();
             self.calling.clear();
             conductor.publish_counts(ConductStage::Preparing);
+            self.clocks_since.get_or_insert(conductor.now);
             self.clocks = Some(ExchangeClocks::begin(conductor));
             return self.step(conductor, Event::Due);
         }
@@ -136,7 +147,8 @@ impl Prepare {
 
     /// After a shard's clock could not be read. The calls of the exchange are forgotten.
     fn ask_all_again(&mut self, conductor: &Conductor) {
-        let again_at = conductor.now + polling_interval(conductor.shards.len());
+        let trying = conductor.now.saturating_sub(self.clocks_since.unwrap_or(conductor.now));
+        let again_at = conductor.now + polling_interval(conductor.shards.len(), self.share.interval(), trying);
         let all = 0..conductor.shards.len();
         self.due = all.clone().map(|index| (again_at, index)).collect();
         self.unconfirmed = all.collect();
@@ -216,6 +228,9 @@ impl Prepare {
         let before = before.standing.clone();
         hear(conductor, answered)?;
         let shard = &conductor.shards[index];
+        if before == Standing::Unplanned && shard.standing != before {
+            self.planned_at[index] = conductor.now;
+        }
         let confirmed = shard.standing == Standing::Armed && shard.unreachable.is_none();
         if confirmed {
             self.armed_at[index] = conductor.now;
@@ -228,7 +243,10 @@ impl Prepare {
             after @ (Standing::Unplanned | Standing::MustRearm) if *after != before => Duration::ZERO,
             Standing::Armed => armed_interval(conductor.shards.len()),
             // Armed shards are called rarely, so the others can be called more often.
-            _ => polling_interval(self.unconfirmed.len()),
+            _ => {
+                let preparing = conductor.now.saturating_sub(self.planned_at[index]);
+                polling_interval(self.unconfirmed.len(), self.share.interval(), preparing)
+            }
         };
         self.due.insert((conductor.now + pause, index));
         Ok(())
@@ -237,7 +255,7 @@ impl Prepare {
 
 /// An armed shard is asked this often whether it still is.
 fn armed_interval(shards: usize) -> Duration {
-    polling_interval(shards).max(ARMED_ASKED_EVERY)
+    longest_polling_interval(shards).max(ARMED_ASKED_EVERY)
 }
 
 /// Doubled with each failure, and spread by index, so that shards that failed together are not called together again.

@@ -10,7 +10,7 @@ use redisbench_wire::{AfterRequest, Probe, ProbeState};
 use super::broadcast::Broadcast;
 use super::clock::nanoseconds;
 use super::event::Event;
-use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
+use super::intervals::{ACKNOWLEDGE_BEFORE, lead, reach_all};
 use super::shards::Standing;
 use super::trial::{Conductor, Step};
 use super::{Call, Ending, Reply};
@@ -44,7 +44,7 @@ impl RunProbe {
         let length = Duration::from_nanos(Probe::WARMUP_NANOSECONDS + plan.measurement.probe_nanoseconds);
         let patience = Duration::from_nanos(plan.timeouts.request_nanoseconds) + AFTERWARDS;
         let round_trip = conductor.clock_uncertainty.unwrap_or_default() * 2;
-        let from = conductor.now + lead(round_trip, conductor.shards.len()) + connecting(plan);
+        let from = conductor.now + lead(round_trip, reach_all(conductor.shards.len())) + connecting(plan);
         let request = AfterRequest {
             epoch: conductor.config.epoch,
             attempt: conductor.attempt,

@@ -1,8 +1,10 @@
 //! Rounds of calls, with a rest in between.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::intervals::polling_interval;
+use super::polled::Share;
 use super::trial::Conductor;
 
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ impl Round {
     }
 
     pub fn rest(&mut self, conductor: &Conductor) {
-        *self = Self::Resting(conductor.now + polling_interval(conductor.shards.len()));
+        let shards = conductor.shards.len();
+        let shortest = Share::preparing(Arc::clone(&conductor.config.polled), shards).interval();
+        *self = Self::Resting(conductor.now + polling_interval(shards, shortest, Duration::ZERO));
     }
 }

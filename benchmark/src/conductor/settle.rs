@@ -9,7 +9,7 @@ use redisbench_wire::timeline::History;
 use super::Call;
 use super::broadcast::Broadcast;
 use super::clock::{duration, nanoseconds};
-use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
+use super::intervals::{ACKNOWLEDGE_BEFORE, lead, reach_all};
 use super::seconds::warming_up;
 use super::shards::{Shard, Standing};
 use super::trial::Conductor;
@@ -62,7 +62,7 @@ impl Conductor {
         let Some(start_at) = self.start_at.filter(|_| settled && !self.start_is_rough) else {
             return Settled::Fine;
         };
-        let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
+        let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, reach_all(self.shards.len()));
         let from = self.clock().saturating_add(nanoseconds(lead));
         // Rounded up to a whole second, so that per-second counts cover the measurement from its first second.
         let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0).next_multiple_of(SECOND);

@@ -69,6 +69,8 @@ pub struct Conductor {
     pub start_at_unix_nanoseconds: Option<u64>,
     /// On the conductor's clock.
     pub start_at: Option<i64>,
+    /// The duration of the last exchange of clocks: at least five calls to each shard.
+    pub clocks_took: Duration,
     /// The start is known only by the time of day.
     pub start_is_rough: bool,
     /// Half of the worst round trip when the start was ordered; none if another conductor ordered it.
@@ -114,6 +116,7 @@ impl Conductor {
             probes: Vec::new(),
             start_at_unix_nanoseconds: None,
             start_at: None,
+            clocks_took: Duration::ZERO,
             start_is_rough: false,
             clock_uncertainty: None,
             config,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use redisbench_wire::plan::Preload;
 use redisbench_wire::{FailureReason, ShardFailure};
 
-use super::super::{ConductStage, Ending, JournalError, Reply, ShardPresence};
-use super::{MEASURED, OnLost, Rig};
+use super::super::{ConductStage, Ending, JournalError, Reply, ShardPresence, StartRecord};
+use super::{BEGINNING, MEASURED, OnLost, Rig};
 
 const NO_TIME: Duration = Duration::from_secs(5);
 
@@ -304,6 +304,68 @@ fn a_shard_that_ended_before_the_start_fails_the_run_unless_it_is_replaced() {
     let failure = rig.fail();
     assert_eq!(failure.reason, "ShardLost");
     assert!(failure.message.contains("exit code 64"));
+}
+
+#[test]
+fn two_thousand_ready_shards_start_within_ten_seconds() {
+    let mut rig = Rig::new(2_000);
+    let begun = rig.now();
+    rig.run_until(|rig| rig.shards.shard(1_999).accepted.is_some());
+    let started = rig.shards.true_start(1_999).checked_sub(begun).unwrap();
+    assert!(started < Duration::from_secs(10), "{started:?}");
+}
+
+/// From recording each attempt to its start.
+fn leads(rig: &Rig) -> Vec<Duration> {
+    let lead = |(record, at): &(StartRecord, Duration)| {
+        Duration::from_nanos(record.start_at_unix_nanoseconds).checked_sub(BEGINNING + *at).unwrap()
+    };
+    rig.journal.written.iter().map(lead).collect()
+}
+
+#[test]
+fn the_lead_follows_from_the_exchange_of_clocks() {
+    // 500 shards, eight of them at once.
+    for (round_trip, least, most) in [(2, 2_600, 2_700), (10, 5_100, 5_300), (20, 7_000, 7_000)] {
+        let mut rig = Rig::new(500);
+        (0..500).for_each(|shard| rig.shards.shard(shard).round_trip = Duration::from_millis(round_trip));
+        rig.run_until(|rig| !rig.attempts().is_empty());
+        let lead = leads(&rig)[0].as_millis();
+        assert!((least..=most).contains(&lead), "{lead} ms with round trips of {round_trip} ms");
+    }
+}
+
+#[test]
+fn a_missed_start_of_many_shards_is_repeated_with_the_longest_lead() {
+    let mut rig = Rig::new(500);
+    rig.shards.shard(1).misses = vec![1];
+    rig.run_until(|rig| rig.attempts().len() == 2);
+    let leads = leads(&rig);
+    assert!(leads[0] < Duration::from_secs(3) && leads[1] == Duration::from_secs(7), "{leads:?}");
+}
+
+#[test]
+fn a_record_that_leaves_no_time_for_the_calls_starts_nothing() {
+    let mut rig = Rig::new(500);
+    (0..500).for_each(|shard| rig.shards.shard(shard).round_trip = Duration::from_millis(10));
+    rig.journal.takes = Duration::from_secs(2);
+    rig.complete_all(2);
+    assert_eq!(rig.shards.shard(0).rearmed, 0, "nobody had heard of a start");
+}
+
+#[test]
+fn shards_are_asked_soon_after_they_got_their_plans() {
+    let mut rig = Rig::new(200);
+    rig.plan().preload = Preload::Always;
+    (0..200).for_each(|shard| rig.shards.shard(shard).arms_after = Some(Duration::from_millis(500)));
+    let last = rig.presence[199].clone();
+    rig.presence[199] = ShardPresence::Absent { why: None };
+    rig.begin();
+    rig.pass(Duration::from_secs(60));
+    let begun = rig.now();
+    rig.set_presence(199, last);
+    rig.until(|progress| progress.shards.armed == 200);
+    assert!(rig.since(begun) < Duration::from_millis(1_500), "{:?}", rig.since(begun));
 }
 
 #[test]

@@ -99,6 +99,9 @@ struct Rig {
     outcome: Option<Outcome>,
 }
 
+/// Virtual time zero, since 1970.
+const BEGINNING: Duration = Duration::from_secs(1_767_225_600);
+
 /// Upper bound of the virtual time for which a test waits, so that a fault ends it.
 const PATIENCE: Duration = Duration::from_secs(7_200);
 
@@ -151,7 +154,7 @@ impl Rig {
 
     /// The time by the conductor's clocks.
     fn clocks(&self) -> Now {
-        let unix = Duration::from_secs(1_767_225_600).saturating_sub(self.behind) + self.now();
+        let unix = BEGINNING.saturating_sub(self.behind) + self.now();
         Now { elapsed: self.since(self.began), unix_nanoseconds: u64::try_from(unix.as_nanos()).unwrap() }
     }
 
