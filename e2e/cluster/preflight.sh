@@ -1,5 +1,5 @@
 #!/bin/bash
-# preflight.sh: prints in one line why this machine cannot host a cluster.
+# preflight.sh [MIB]: prints in one line why this machine cannot host a cluster. MIB of disk are required, and at least 6000.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 no() {
@@ -33,4 +33,6 @@ mkdir -p "$CACHE"
 memory=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
 [ "$memory" -ge 4000 ] || no "$memory MiB of memory are available, but 4000 are required"
 space=$(df -Pm "$CACHE" | awk 'END { print $4 }')
-[ "$space" -ge 6000 ] || no "$space MiB are free in $CACHE, but 6000 are required"
+required=${1:-0}
+[ "$required" -ge 6000 ] || required=6000
+[ "$space" -ge "$required" ] || no "$space MiB are free in $CACHE, but $required are required"
