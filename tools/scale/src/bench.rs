@@ -78,6 +78,7 @@ pub struct Ended {
     pub phase: Phase,
     pub truth: Truth,
     pub seconds_to_armed: f64,
+    pub seconds_to_start: f64,
     /// None of a deleted benchmark.
     pub seconds_to_result: Option<f64>,
     /// The differences of the result from the truth.
@@ -227,6 +228,7 @@ async fn judge(
     Ok(Ended {
         phase: status.phase,
         seconds_to_armed: seconds(applied_at, truth.ready_at),
+        seconds_to_start: seconds(applied_at, truth.starts.values().copied().max().unwrap_or(applied_at)),
         seconds_to_result: faults.delete.is_none().then(|| seconds(load_ended_at.min(ended_at), ended_at)),
         truth,
         differences,

@@ -193,6 +193,7 @@ fn line(shape: Shape, cost: &Cost, ended: &[Ended]) -> Value {
         "bytesWritten": cost.calls.written - cost.calls_before.written,
         "seconds": rounded(cost.seconds),
         "secondsToArmed": rounded(worst(ended, |one| one.seconds_to_armed)),
+        "secondsToStart": rounded(worst(ended, |one| one.seconds_to_start)),
         "startSkewMicroseconds": rounded(worst(ended, skew)),
         "oldestSnapshotSeconds": rounded(worst(ended, |one| one.truth.oldest_snapshot as f64 / 1e9)),
         "snapshots": ended.iter().map(|one| one.truth.snapshots).sum::<u64>(),

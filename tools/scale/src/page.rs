@@ -14,7 +14,7 @@ struct Table {
 
 /// Without faults.
 const MEASURED: Table = Table {
-    header: "| shards | benchmarks | seconds | cores | peak memory | calls/s | written | to armed | start skew | oldest snapshot | to the result | exact |",
+    header: "| shards | benchmarks | seconds | cores | peak memory | calls/s | written | to armed | to start | start skew | oldest snapshot | to the result | exact |",
     row: |line| {
         vec![
             line["shards"].to_string(),
@@ -25,6 +25,7 @@ const MEASURED: Table = Table {
             format!("{:.1}", number(line, "apiCallsPerSecond")),
             mebibytes(line, "bytesWritten"),
             seconds(line, "secondsToArmed"),
+            seconds(line, "secondsToStart"),
             format!("{:.1} ms", number(line, "startSkewMicroseconds") / 1e3),
             seconds(line, "oldestSnapshotSeconds"),
             seconds(line, "secondsToResult"),
@@ -120,7 +121,7 @@ mod tests {
     fn measured(shards: u64, cores: f64) -> Value {
         let bytes = shards << 17;
         json!({"shards": shards, "benchmarks": 1, "duration": 20, "operatorCpuCores": cores, "operatorPeakMemoryBytes": bytes,
-            "secondsToArmed": 0.5, "oldestSnapshotSeconds": 1.04, "secondsToResult": 4.5, "fault": null, "differences": 0,
+            "secondsToArmed": 0.5, "secondsToStart": 2.5, "oldestSnapshotSeconds": 1.04, "secondsToResult": 4.5, "fault": null, "differences": 0,
             "countsExact": true})
     }
 
@@ -134,7 +135,7 @@ mod tests {
         let page = with_row(&page(), &measured(2_000, 0.3)).unwrap();
         let page = with_row(&page, &measured(200, 0.1)).unwrap();
         let page = with_row(&page, &measured(2_000, 0.2)).unwrap();
-        let rest = "| 0.0 | 0.0 MiB | 0.5 s | 0.0 ms | 1.0 s | 4.5 s | yes |";
+        let rest = "| 0.0 | 0.0 MiB | 0.5 s | 2.5 s | 0.0 ms | 1.0 s | 4.5 s | yes |";
         let rows = format!("| 200 | 1 | 20 | 0.100 | 25.0 MiB {rest}\n| 2000 | 1 | 20 | 0.200 | 250.0 MiB {rest}");
         let (header, faults) = (MEASURED.header, FAULTS.header);
         let expected = format!("Before.\n\n{header}\n| --- |\n{rows}\n\nAfter.\n\n{faults}\n| --- |\n\nEnd.\n");
