@@ -21,7 +21,7 @@ pub const DRAIN: Duration = Duration::from_millis(100);
 /// Interval of polling shard 0 after the end of the load.
 pub const POLL_FIRST_AGAIN: Duration = Duration::from_millis(200);
 
-/// Time between ordering an instant and that instant: enough for every shard to receive and acknowledge it, with `reach` for the calls.
+/// Time between ordering an instant and that instant: enough for every shard to receive and acknowledge it, and at least `reach`.
 pub fn lead(worst_round_trip: Duration, reach: Duration) -> Duration {
     SHORTEST_LEAD.max(worst_round_trip * 4).max(reach)
 }
@@ -31,8 +31,8 @@ pub fn snapshot_interval(own: usize, all: usize, per_second: u32) -> Duration {
     settling::snapshot_interval(count(own), count(all), per_second)
 }
 
-/// Interval of polling each of `shards` that are not ready, for so long by now. It grows: most are soon, and a long preload needs few calls.
-/// `shortest` is that of the trial's share of the calls.
+/// Interval of polling each of `shards` that are not ready. It grows with the time that a shard has `waited`, because most are ready soon and
+/// a long preload needs few calls. `shortest` follows from the calls that all trials share.
 pub fn polling_interval(shards: usize, shortest: Duration, waited: Duration) -> Duration {
     let longest = longest_polling_interval(shards);
     (waited / 4).clamp(shortest.min(longest), longest)

@@ -350,7 +350,7 @@ fn a_record_that_leaves_no_time_for_the_calls_starts_nothing() {
     (0..500).for_each(|shard| rig.shards.shard(shard).round_trip = Duration::from_millis(10));
     rig.journal.takes = Duration::from_secs(2);
     rig.complete_all(2);
-    assert_eq!(rig.shards.shard(0).rearmed, 0, "nobody had heard of a start");
+    assert_eq!(rig.shards.shard(0).rearmed, 0, "a shard had received a start");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn a_journal_that_is_away_costs_time_and_no_start() {
     rig.journal.refuse = None;
     let attempt = u32::try_from(rig.attempts().len()).unwrap() + 1;
     rig.complete_all(attempt);
-    assert_eq!(rig.shards.shard(0).rearmed, 0, "nobody had heard of a start");
+    assert_eq!(rig.shards.shard(0).rearmed, 0, "a shard had received a start");
     assert!(rig.attempts().is_sorted_by(|a, b| a < b), "an answer may be lost, so no number is used twice");
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{any, get};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use redisbench_wire::{Answer, ClockReading, Detail, Refusal, RefusalCode, WIRE_VERSION, limits, path};
+use redisbench_wire::{
+    AbortRequest, AbortThen, Answer, ClockReading, Detail, Refusal, RefusalCode, StartRequest, WIRE_VERSION, limits,
+    path,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -290,11 +293,19 @@ async fn a_dial_into_the_void_is_told_apart() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
-    let server = Server::new(Router::new().route(path::CLOCK, get(std::future::pending::<()>))).await;
-    let timeouts = CallTimeouts { call: Duration::from_millis(300), ..CallTimeouts::default() };
-    let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap();
-    let how = unreachable(client.call(&server.endpoint(), &Call::Clock).await.unwrap_err());
-    assert_eq!(how, Unreachable::TimedOut(timeouts.call));
+    let never = std::future::pending::<()>;
+    let routes = [path::CLOCK, path::START, path::ABORT].into_iter();
+    let server = Server::new(routes.fold(Router::new(), |router, path| router.route(path, any(never)))).await;
+    let [call, repeated] = [300, 200].map(Duration::from_millis);
+    let client =
+        ShardClient::new(RUN, &credential(RUN), CallTimeouts { call, repeated, ..CallTimeouts::default() }).unwrap();
+    let start = StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 1 };
+    let stop = AbortRequest { epoch: 1, attempt: None, then: AbortThen::Stop };
+    // What is repeated until a deadline must not wait for all of it.
+    for (call, within) in [(Call::Clock, call), (Call::Start(0, start), repeated), (Call::Abort(0, stop), repeated)] {
+        let how = unreachable(client.call(&server.endpoint(), &call).await.unwrap_err());
+        assert_eq!(how, Unreachable::TimedOut(within), "{call:?}");
+    }
 }
 
 #[test]
