@@ -59,7 +59,7 @@ const HOW: &str = "\
   with redis-server, mostly the server is.
 - With TLS, redis-server has a self-signed certificate with a P-256 key, which both clients trust.
 - With 10,000 connections, the cost of connecting is subtracted for every client: the cost of a run with one request per
-  connection.
+  connection, in the same round.
 - System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, as the difference between runs
   with two numbers of requests. The lowest of five counts is used, because a server that waits for its processor only adds
   to the work of a saturated worker. The open loop is behind its schedule (1M/s), so its batches are full too. At lower rates

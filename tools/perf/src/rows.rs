@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use redisbench_statistics::summary::median;
 
 use crate::bench::Bench;
-use crate::clients::{Client, Cost, Load, preload, preload_for};
+use crate::clients::{Client, Load, preload, preload_for};
 use crate::report;
 use crate::rounds::{Rounds, Turn};
 use crate::servers::{Kind, Servers};
@@ -174,19 +174,16 @@ fn cluster_against_standalone(bench: &Bench) -> anyhow::Result<Measured> {
 const MANY: u32 = 10_000;
 
 /// Ours against redis-benchmark with ten thousand connections. Subtracts the cost of connecting from all clients: that of a
-/// run with one request per connection.
+/// run with one request per connection, in the same round.
 fn many_connections(bench: &Bench) -> anyhow::Result<Measured> {
     // Even in a short measurement, connecting must be by far the smaller part, because it is subtracted.
-    let requests = bench.requests(500_000).max(u64::from(20 * MANY));
+    let requests = bench.requests(1_500_000).max(u64::from(20 * MANY));
     let load = Load { connections: MANY, ..Load::closed("get", 1, requests) };
     let servers = loaded(bench, Kind::Redis)?;
-    let once = |(_, client, servers, load): Turn<'_>| client.cost(bench, servers, &load);
-    let short = turns(&servers, &Load { requests: MANY.into(), ..load }).into_iter().map(once);
-    let short: Vec<Cost> = short.collect::<anyhow::Result<_>>()?;
-    let turns = turns(&servers, &load);
-    let mut rounds = Rounds::run(bench, &turns)?;
-    let parts: Vec<String> = rounds.without(&short).iter().map(|part| format!("{:.1} %", part * 100.0)).collect();
-    let mut measured = compared(&turns, &rounds);
+    let (long, short) = (turns(&servers, &load), turns(&servers, &Load { requests: MANY.into(), ..load }));
+    let mut rounds = Rounds::run(bench, &[&long[..], &short].concat())?;
+    let parts: Vec<String> = rounds.without_starts().iter().map(|part| format!("{:.1} %", part * 100.0)).collect();
+    let mut measured = compared(&long, &rounds);
     let _ = write!(measured.detail, "; connecting took {} of each run and is subtracted", parts.join(", "));
     Ok(measured)
 }
