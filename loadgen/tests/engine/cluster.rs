@@ -1,7 +1,7 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent};
 use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
-use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan};
+use redisbench_wire::plan::{Bound, Load, Preload, Topology, TrialPlan, ValueSize};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::sync::mpsc;
 
@@ -191,23 +191,27 @@ async fn a_server_that_only_a_redirect_names_is_connected() {
 
 #[tokio::test]
 async fn a_slot_on_its_way_is_followed_with_asking() {
-    let cluster = RedisCluster::steady(3);
-    let mut plan = cluster_plan();
-    plan.workload_mut().operations = vec![operation("incr", 1, "INCR __key__")];
-    plan.workload_mut().keys.prefix = "{moving}:".into();
-    plan.workload_mut().keys.count = 10;
-    plan.bound = Bound::Requests { count: 200, max_nanoseconds: 20 * SECOND };
-    let slot = slot_of(b"moving");
-    let source = cluster.owner(slot);
-    let target = (source + 1) % 3;
-    cluster.set_slot(target, slot, "IMPORTING", source);
-    cluster.set_slot(source, slot, "MIGRATING", target);
-    let snapshot = run(plan, topology(&cluster), 1).await;
-    assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (200, 200), "{:?}", snapshot.errors);
-    assert_eq!(cluster.nodes[target].calls("incr"), 200);
-    assert_eq!(cluster.nodes[target].calls("asking"), 200);
-    assert_eq!(snapshot.nodes[source].redirects, 200);
-    assert_eq!(snapshot.nodes[target].requests, 200);
+    // Values of this size are not copied next to ASKING.
+    for (name, command) in [("incr", "INCR __key__"), ("append", "APPEND __key__ __data__")] {
+        let cluster = RedisCluster::steady(3);
+        let mut plan = cluster_plan();
+        plan.workload_mut().operations = vec![operation(name, 1, command)];
+        plan.workload_mut().values.size = ValueSize::Fixed { bytes: 100_000 };
+        plan.workload_mut().keys.prefix = "{moving}:".into();
+        plan.workload_mut().keys.count = 10;
+        plan.bound = Bound::Requests { count: 200, max_nanoseconds: 20 * SECOND };
+        let slot = slot_of(b"moving");
+        let source = cluster.owner(slot);
+        let target = (source + 1) % 3;
+        cluster.set_slot(target, slot, "IMPORTING", source);
+        cluster.set_slot(source, slot, "MIGRATING", target);
+        let snapshot = run(plan, topology(&cluster), 1).await;
+        assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (200, 200), "{:?}", snapshot.errors);
+        assert_eq!(cluster.nodes[target].calls(name), 200);
+        assert_eq!(cluster.nodes[target].calls("asking"), 200);
+        assert_eq!(snapshot.nodes[source].redirects, 200);
+        assert_eq!(snapshot.nodes[target].requests, 200);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Writes keys after read misses, in addition to the requests.
 
 use redisbench_testkit::servers::{RedisCluster, RedisServer};
-use redisbench_wire::plan::{Bound, Fill, Load, Part, Topology, TrialPlan};
+use redisbench_wire::plan::{Bound, Fill, Load, Part, Topology, TrialPlan, ValueSize};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topology};
 
@@ -19,15 +19,21 @@ fn filling() -> TrialPlan {
 
 #[tokio::test]
 async fn what_was_missed_is_written_once_for_each_miss() {
-    for (load, pipeline) in [(Load::ClosedLoop, 1), (Load::ClosedLoop, 8), (open_loop(20_000), 8)] {
+    // The largest values are not copied where requests send them.
+    let loads = [(Load::ClosedLoop, 1, 100), (Load::ClosedLoop, 8, 100), (open_loop(20_000), 8, 100)];
+    for (load, pipeline, bytes) in loads.into_iter().chain([(Load::ClosedLoop, 8, 100_000)]) {
         let server = RedisServer::start(&[]);
-        let snapshot = run(TrialPlan { load, pipeline, ..filling() }, standalone(&server), 2).await;
+        let mut plan = TrialPlan { load, pipeline, ..filling() };
+        plan.workload_mut().values.size = ValueSize::Fixed { bytes };
+        let snapshot = run(plan, standalone(&server), 2).await;
         let total = snapshot.total;
         assert_eq!((total.scheduled, total.succeeded, total.errors), (2000, 2000, 0), "{:?}", snapshot.errors);
         assert_eq!([total.fills, total.fill_errors], [snapshot.operations[0].nil_replies, 0]);
         assert_eq!([server.calls("get"), server.calls("set")], [2000, total.fills]);
         let keys: u64 = server.ask(&["DBSIZE"]);
         assert!(keys > 450 && total.fills >= keys && total.fills < 1000, "{keys} {}", total.fills);
+        let any: String = server.ask(&["RANDOMKEY"]);
+        assert_eq!(server.ask::<u32>(&["STRLEN", &any]), bytes);
     }
 }
 
