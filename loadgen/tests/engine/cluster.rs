@@ -191,20 +191,21 @@ async fn a_server_that_only_a_redirect_names_is_connected() {
 
 #[tokio::test]
 async fn a_slot_on_its_way_is_followed_with_asking() {
-    // Values of this size are not copied next to ASKING.
+    let cluster = RedisCluster::steady(3);
+    let slot = slot_of(b"moving");
+    let source = cluster.owner(slot);
+    let target = (source + 1) % 3;
+    cluster.set_slot(target, slot, "IMPORTING", source);
+    cluster.set_slot(source, slot, "MIGRATING", target);
+    // The second sends values of this size without a copy, after ASKING, which is copied.
     for (name, command) in [("incr", "INCR __key__"), ("append", "APPEND __key__ __data__")] {
-        let cluster = RedisCluster::steady(3);
+        cluster.reset_statistics();
         let mut plan = cluster_plan();
         plan.workload_mut().operations = vec![operation(name, 1, command)];
         plan.workload_mut().values.size = ValueSize::Fixed { bytes: 100_000 };
         plan.workload_mut().keys.prefix = "{moving}:".into();
         plan.workload_mut().keys.count = 10;
         plan.bound = Bound::Requests { count: 200, max_nanoseconds: 20 * SECOND };
-        let slot = slot_of(b"moving");
-        let source = cluster.owner(slot);
-        let target = (source + 1) % 3;
-        cluster.set_slot(target, slot, "IMPORTING", source);
-        cluster.set_slot(source, slot, "MIGRATING", target);
         let snapshot = run(plan, topology(&cluster), 1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (200, 200), "{:?}", snapshot.errors);
         assert_eq!(cluster.nodes[target].calls(name), 200);
