@@ -112,21 +112,13 @@ impl Table<'_> {
         self.live_snapshots();
     }
 
-    /// The figures of the delay are from the same runs.
     fn live_snapshots(&mut self) {
         for (operations, label) in [(1, "1 operation"), (64, "64 operations")] {
             let name = format!("live snapshots: longest slice, during which a worker sends nothing, {label}");
             self.row(&name, "µs", Some((LATE_BY_SNAPSHOTS, 50.0)), |bench| longest_slice(bench, operations));
         }
-        let mut both = None;
-        for (at, figure, limits) in [(0, "p99.99", Some((LATE_BY_SNAPSHOTS, 50.0))), (1, "longest", None)] {
-            let name =
-                format!("live snapshots: longest delay of a send, open loop at 20k/s, {figure} beyond that without");
-            self.row(&name, "µs", limits, |bench| {
-                let both = both.get_or_insert_with(|| with_snapshots(bench).map_err(|error| format!("{error:#}")));
-                both.as_ref().map(|both: &[Measured; 2]| both[at].clone()).map_err(|error| anyhow::anyhow!("{error}"))
-            });
-        }
+        let name = "live snapshots, 500 per second: delay of sends, open loop at 20k/s, p99 beyond that without";
+        self.row(name, "µs", Some((LATE_BY_SNAPSHOTS, 50.0)), delay_by_snapshots);
     }
 }
 
@@ -276,42 +268,28 @@ fn longest_slice(bench: &Bench, operations: u16) -> anyhow::Result<Measured> {
     Ok(Measured { samples: samples.collect::<anyhow::Result<_>>()?, detail, floor: None })
 }
 
-/// The delay of requests with ten live snapshots per second beyond that without, in microseconds: p99.99, and the longest. Uses the lowest
-/// figure of many short runs: snapshots delay requests in each of them, the machine in some.
-fn with_snapshots(bench: &Bench) -> anyhow::Result<[Measured; 2]> {
+/// The lateness of sends with live snapshots beyond that without, in microseconds, in pairs of short runs. There are so many snapshots
+/// that slices of the gate's length would meet more than one in a hundred sends, so p99 would show them. Higher quantiles show the
+/// machine's own delays.
+fn delay_by_snapshots(bench: &Bench) -> anyhow::Result<Measured> {
     const RATE: u64 = 20_000;
-    const FIGURES: [&str; 2] = ["p99.99", "longest"];
     let closed = Load::closed("get", 1, bench.requests(2 * RATE));
     // Another thread than the worker merges and encodes them. If it had the worker's processor, the scheduler would delay requests.
     let load = Load { rate: Some((RATE, 250)), snapshot_cpu: Some(bench.server_cpu.parse()?), ..closed };
     let servers = loaded(bench, Kind::Null(1))?;
     let late = |snapshots| {
         let output = Client::Ours.cost(bench, &servers, &Load { snapshots, ..load })?.output;
-        let figures = FIGURES.map(|figure| late_by(&output, figure));
-        let [Some(quantile), Some(longest)] = figures else { anyhow::bail!("no lateness reported in: {output}") };
-        anyhow::Ok([quantile, longest])
+        late_by(&output, "p99").with_context(|| format!("no lateness reported in: {output}"))
     };
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for _ in 0..4 * bench.pairs {
-        with.push(late(10)?);
-        without.push(late(0)?);
-    }
-    let least = |runs: &[[f64; 2]], at: usize| runs.iter().map(|run| run[at]).fold(f64::INFINITY, f64::min);
-    let own = least(&without, 0);
-    anyhow::ensure!(
-        own < LATE_BY_SNAPSHOTS,
-        "without snapshots, sends are late by {own:.0} µs in the best of {} runs: this machine cannot show {LATE_BY_SNAPSHOTS:.0} µs",
-        without.len(),
-    );
-    Ok([0, 1].map(|at| {
-        let middle = |runs: &[[f64; 2]]| median(&runs.iter().map(|run| run[at]).collect::<Vec<_>>());
-        let told = |runs: &[[f64; 2]]| format!("lowest {:.0} µs, median {:.0} µs", least(runs, at), middle(runs));
-        Measured {
-            samples: vec![least(&with, at) - least(&without, at)],
-            detail: format!("{} runs with snapshots: {}; without: {}", with.len(), told(&with), told(&without)),
-            floor: None,
-        }
-    }))
+    let pairs: Vec<(f64, f64)> =
+        (0..4 * bench.pairs).map(|_| Ok((late(500)?, late(0)?))).collect::<anyhow::Result<_>>()?;
+    let told = |runs: Vec<f64>| format!("median {:.0} µs", median(&runs));
+    let (with, without): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    Ok(Measured {
+        samples: pairs.iter().map(|(with, without)| with - without).collect(),
+        detail: format!("with snapshots: {}; without: {}", told(with), told(without)),
+        floor: None,
+    })
 }
 
 /// A figure of the lateness that ours prints, in microseconds.
