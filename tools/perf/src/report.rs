@@ -66,10 +66,10 @@ const HOW: &str = "\
   they are smaller, and a request costs more.
 - Large values have 4 connections and 4 keys, 4 GiB in each run. The time per byte should hardly depend on the size: caches hold
   less of a larger value, but no byte is copied more often.
-- The delay by live snapshots is the difference of the lateness of sends (p99) between runs with 500 snapshots per second and runs
-  without, 2 s each, in twenty pairs. A slice of 100 µs in each snapshot would take 5 % of the time, so p99 would show it. Higher
-  quantiles show the delays by the machine instead. The thread that encodes the snapshots shares the server's processor, so that
-  the worker has its own.
+- The delay by live snapshots is how much later sends are (p99) with 500 snapshots per second than without, in four pairs of
+  runs of 2 s for each pair of the other rows. A slice of 100 µs in each snapshot would take 5 % of the time, so p99 would show it.
+  The machine itself dominates higher quantiles. The thread that encodes the snapshots shares the server's processor, so that the
+  worker has its own.
 - The longest slice is that of live snapshots of counts that stand still, in an open loop with all histograms and 100,000 different
   latencies of each operation per second. Each slice's shortest time of 200 is taken, so its data are in caches, and nothing
   interrupts it.
