@@ -211,7 +211,8 @@ test-nodes: packages ## 20 shards on 100 Redis primaries: each node's account is
 test-timing: packages ## run the tests that depend on timing; needs root, a kernel with tbf, an otherwise idle machine
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
-	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
+	cargo test --workspace --test engine -- --ignored --test-threads 1 stall::
+	cargo test --workspace --test selfcheck -- --ignored --test-threads 1
 	REDISBENCH_TIMING=1 cargo test --workspace --test shard -- --test-threads 1 changes:: sentinel:: servers::
 	cargo test --workspace --test suite -- --ignored --test-threads 1 --skip exports:: --skip examples::
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::

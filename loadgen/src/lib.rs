@@ -6,7 +6,7 @@ pub mod control;
 pub mod engine;
 pub mod null_server;
 #[cfg(test)]
-#[path = "../tests/open_loop.rs"]
+#[path = "../tests/support/open_loop.rs"]
 mod open_loop;
 pub mod program;
 pub mod record;

@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     clippy::large_stack_arrays,
     reason = "tests end at the first surprise, and their numbers are small"
 )]
@@ -20,7 +21,7 @@ mod identity;
 mod in_flight;
 mod isolation;
 mod null_server;
-#[path = "../open_loop.rs"]
+#[path = "../support/open_loop.rs"]
 mod open_loop;
 mod outages;
 mod peer;
@@ -31,6 +32,7 @@ mod replay;
 mod resp3;
 mod room;
 mod rooms;
+mod stall;
 mod stalled;
 mod standalone;
 mod storm;

@@ -15,7 +15,7 @@
 #[path = "../engine/harness.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod harness;
-#[path = "../open_loop.rs"]
+#[path = "../support/open_loop.rs"]
 mod open_loop;
 
 mod idle;

@@ -8,7 +8,7 @@ mod client;
 mod load;
 mod mapping;
 mod names;
-#[path = "../open_loop.rs"]
+#[path = "../support/open_loop.rs"]
 mod open_loop;
 mod plans;
 mod pool;

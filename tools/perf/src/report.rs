@@ -50,7 +50,7 @@ const HOW: &str = "\
 - One worker, 50 connections, 100-byte values, 100,000 keys, unless a row states otherwise. P is the number of requests in
   flight per connection.
 - Client and server each have their own processor (`taskset`) and use loopback. Ours is the bare engine
-  (`loadgen/src/bin/drive.rs`) with all histograms: total, per operation, per node.
+  (`tools/perf/src/bin/drive.rs`) with all histograms: total, per operation, per node.
 - CPU is the user and system time of the whole client process, from start to exit, divided by the requests that the server
   counted.
 - Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median of the

@@ -14,7 +14,7 @@ pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
 
 const HOW: &str = "\
 One worker with 50 connections against the null server, so that the client is the limit. Ours is the bare engine
-(`loadgen/src/bin/drive.rs`) with all histograms. The floor (`redisbench-floor`) makes only the system calls.
+(`tools/perf/src/bin/drive.rs`) with all histograms. The floor (`redisbench-floor`) makes only the system calls.
 The shares are from samples of `perf record -e cpu-clock`, 4999 per second. The microseconds are these shares of a request's cost
 without perf: user and system time of the whole process, the median of alternating runs. Line tables identify inlined functions.
 In a virtual machine without performance counters, samples that fall where the kernel has disabled interrupts are delayed a little,

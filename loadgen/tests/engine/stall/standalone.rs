@@ -7,9 +7,9 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::Snapshot;
 
-use crate::drain::{Drain, Sample};
+use super::drain::{Drain, Sample};
+use super::quiet::{alone, until};
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, standalone};
-use crate::quiet::{alone, until};
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;

@@ -8,8 +8,8 @@ use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
+use super::quiet::{alone, until};
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, topology};
-use crate::quiet::{alone, until};
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;
