@@ -202,25 +202,22 @@ impl Template {
     #[inline]
     pub(super) fn slot(&self, k: u64) -> Option<u16> {
         match &self.slot {
+            SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
+            rule => self.slot_by(rule, k),
+        }
+    }
+
+    // Out of line, so that the rule of most commands is inlined.
+    #[inline(never)]
+    fn slot_by(&self, rule: &SlotRule, k: u64) -> Option<u16> {
+        match rule {
             SlotRule::Any => None,
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
             SlotRule::Items(items) => Some(slot::of_items(items, k, &self.keys)),
             SlotRule::Text(items) => Some(slot::of_text(items, k, &self.keys)),
-            SlotRule::OfFirst(rule) => self.slot_of_first(rule, k),
-        }
-    }
-
-    // All commands of a request are in one slot; other plans are refused.
-    #[inline(never)]
-    fn slot_of_first(&self, rule: &SlotRule, k: u64) -> Option<u16> {
-        let number = self.first(k);
-        match rule {
-            SlotRule::Any | SlotRule::OfFirst(_) => None,
-            SlotRule::Fixed(slot) => Some(*slot),
-            SlotRule::Number(slots) => Some(slots.of(self.keys.draw(number))),
-            SlotRule::Items(items) => Some(slot::of_items(items, number, &self.keys)),
-            SlotRule::Text(items) => Some(slot::of_text(items, number, &self.keys)),
+            // All commands of a request are in one slot; other plans are refused.
+            SlotRule::OfFirst(rule) => self.slot_by(rule, self.first(k)),
         }
     }
 
