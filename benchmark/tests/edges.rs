@@ -31,8 +31,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("redisbench-e2e", BTreeSet::from([TESTKIT])),
         // Starts the programs, and reads histograms in their wire format.
         ("redisbench-soak", BTreeSet::from([WIRE, TESTKIT])),
-        // Starts the programs, and reads their output.
-        ("redisbench-perf", BTreeSet::from([STATISTICS, TESTKIT])),
+        // Starts the programs, and reads their output. Two of its own programs are the bare engine.
+        ("redisbench-perf", BTreeSet::from(["redisbench-loadgen", STATISTICS, WIRE, TESTKIT])),
         // Everything except the command line, around a simulated world.
         (
             "redisbench-simulate",
